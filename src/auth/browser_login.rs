@@ -10,6 +10,7 @@ use url::Url;
 use super::{
     Auth, LoginTarget,
     auth_client::AuthClient,
+    authorization_response::{AuthorizationResponse, ExpectedResponse, InvalidResponse},
     authorizer::Authorizer,
     callback::{Callback, CallbackPage, CallbackRequest},
     credential::Credential,
@@ -171,7 +172,7 @@ async fn is_client_unknown(http: &GuardedClient, address: &Url) -> bool {
 }
 
 /// Returns the address at which the user logs in.
-async fn authorization_url(
+pub(super) async fn authorization_url(
     auth_server: &mut AuthServer,
     client: &AuthClient,
     redirect_uri: &str,
@@ -259,26 +260,23 @@ impl Login {
 
 impl CodeExchange {
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
-        let brought = |name: &str| {
-            let mut pairs = returned.query_pairs();
-            pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        let expected = ExpectedResponse {
+            state: &self.state,
+            issuer: self.auth_server.metadata.issuer.as_deref(),
+            names_issuer: self
+                .auth_server
+                .supports("authorization_response_iss_parameter_supported"),
         };
-        let state = brought("state").filter(|state| *state == self.state);
-        let state = state.ok_or(LoginError::Foreign)?;
-        let issuer = brought("iss");
-        let is_announced =
-            self.auth_server.supports("authorization_response_iss_parameter_supported");
-        if (issuer.is_some() || is_announced) && issuer != self.auth_server.metadata.issuer {
-            // The response, even an error, may be from an attacker's server, and its code must not
-            // go to this token endpoint (RFC 9207 section 2.4).
-            return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
-        }
-        if let Some(error) = brought("error") {
-            let about = brought("error_description").map(|about| format!(": {about}"));
-            let reason = error + &about.unwrap_or_default();
-            return Err(self.refused(scrubbed(&reason, &[]), LoginError::Refused).await);
-        }
-        let code = brought("code").ok_or(LoginError::Foreign)?;
+        let AuthorizationResponse { code, state, issuer } = match expected.read(returned) {
+            Ok(response) => response,
+            Err(InvalidResponse::Foreign) => return Err(LoginError::Foreign),
+            Err(InvalidResponse::WrongIssuer) => {
+                return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
+            }
+            Err(InvalidResponse::Refused(reason)) => {
+                return Err(self.refused(reason, LoginError::Refused).await);
+            }
+        };
         let manager = &self.auth_server.manager;
         let given =
             manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref()).await;

@@ -190,7 +190,7 @@ impl<'c> AsyncHttpClient<'c> for GuardedClient {
 
 /// Makes a token response conform to RFC 6749. Some authorization servers, such as GitHub's, report
 /// an error with status 200; others write `expires_in` as a string or with a fraction.
-fn normalized(mut response: HttpResponse) -> HttpResponse {
+pub(super) fn normalized(mut response: HttpResponse) -> HttpResponse {
     if response.status() != StatusCode::OK {
         return response;
     }

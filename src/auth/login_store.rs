@@ -67,7 +67,7 @@ pub(super) struct LoginLock {
 
 /// The content of a login's file.
 #[derive(Serialize, Deserialize)]
-struct LoginFile {
+pub(super) struct LoginFile {
     version: u8,
     #[serde(flatten)]
     facts: LoginFacts,
@@ -78,9 +78,41 @@ struct LoginFile {
 
 const FORMAT_VERSION: u8 = 1;
 
+impl LoginFile {
+    /// Reads the content of a file; `None` if it has another form.
+    pub(super) fn decode(text: &[u8]) -> Option<Self> {
+        let kept: Self = serde_json::from_slice(text).ok()?;
+        (kept.version == FORMAT_VERSION).then_some(kept)
+    }
+
+    /// Returns the content of the file.
+    ///
+    /// # Errors
+    /// Never in practice: all members can be JSON.
+    pub(super) fn encode(&self) -> serde_json::Result<Zeroizing<Vec<u8>>> {
+        serde_json::to_vec_pretty(self).map(Zeroizing::new)
+    }
+
+    /// Returns the login. `in_keychain` reads its secrets if they are not in the file.
+    ///
+    /// # Errors
+    /// The error of `in_keychain`.
+    pub(super) fn into_login<E>(
+        self,
+        in_keychain: impl FnOnce() -> Result<StoredSecrets, E>,
+    ) -> Result<Credential, E> {
+        let Self { facts, secrets, .. } = self;
+        let is_in_file = secrets.is_some();
+        let secrets = secrets.map_or_else(in_keychain, Ok)?;
+        let StoredSecrets { access_token, refresh_token, client_secret } = secrets;
+        let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
+        Ok(Credential { facts, client_secret, tokens, is_in_file })
+    }
+}
+
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StoredSecrets {
+pub(super) struct StoredSecrets {
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
     access_token: Option<Secret>,
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
@@ -193,18 +225,12 @@ impl LoginStore {
     /// Reads a login. Blocks while the user has to unlock the keychain.
     pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, LoginStoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };
-        let LoginFile { facts, secrets, .. } = kept;
-        let is_in_file = secrets.is_some();
-        let secrets = match secrets {
-            Some(secrets) => secrets,
-            None => match self.keychain.get(LOGINS_SERVICE, &key.0)? {
-                Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
-                None => StoredSecrets::default(),
-            },
+        let in_keychain = || -> Result<StoredSecrets, LoginStoreError> {
+            let text = self.keychain.get(LOGINS_SERVICE, &key.0)?;
+            let secrets = text.map(|text| serde_json::from_str(text.expose()).unwrap_or_default());
+            Ok(secrets.unwrap_or_default())
         };
-        let StoredSecrets { access_token, refresh_token, client_secret } = secrets;
-        let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
-        Ok(Some(Credential { facts, client_secret, tokens, is_in_file }))
+        kept.into_login(in_keychain).map(Some)
     }
 
     fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
@@ -216,11 +242,9 @@ impl LoginStore {
             Ok(None) => return Ok(None),
             Err(cause) => return Err(LoginStoreError::Io { path: path(), cause }),
         };
-        match serde_json::from_slice::<LoginFile>(&text) {
-            Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
-            // The error does not quote the content, which may be secret.
-            _ => Err(LoginStoreError::Unreadable(path())),
-        }
+        // The error does not quote the content, which may be secret.
+        let kept = LoginFile::decode(&text).ok_or_else(|| LoginStoreError::Unreadable(path()))?;
+        Ok(Some(kept))
     }
 
     /// Replaces the stored login.
@@ -240,8 +264,7 @@ impl LoginStore {
         let is_in_keychain = !login.is_in_file && self.save_to_keychain(key, &secrets);
         let secrets = (!is_in_keychain).then_some(secrets);
         let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
-        let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
-        let text = text.map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
+        let text = kept.encode().map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
         store
             .put(&name, &text)
             .map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })

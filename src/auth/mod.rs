@@ -9,6 +9,7 @@
 
 mod auth_client;
 mod auth_method;
+mod authorization_response;
 mod authorizer;
 mod browser;
 mod browser_login;

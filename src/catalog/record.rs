@@ -179,12 +179,7 @@ impl StoredServer {
         ];
         let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
         body.push(b'\n');
-        let head =
-            FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
-        let mut file = Raw::encode(&head).as_bytes().to_vec();
-        file.push(b'\n');
-        file.append(&mut body);
-        file
+        with_header(body)
     }
 
     /// Decodes the contents of a file.
@@ -216,6 +211,15 @@ impl StoredServer {
         let pins: Pins = pins?.read().ok()?;
         Some(Self { records: records?, pins: pins.with_incomplete(incomplete), former })
     }
+}
+
+/// Returns the contents of a file with this body.
+pub(super) fn with_header(mut body: Vec<u8>) -> Vec<u8> {
+    let head = FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
+    let mut file = Raw::encode(&head).as_bytes().to_vec();
+    file.push(b'\n');
+    file.append(&mut body);
+    file
 }
 
 fn items<I: Item>(list: &Raw) -> Option<Vec<I>> {

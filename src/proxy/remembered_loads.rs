@@ -34,8 +34,7 @@ impl RememberedLoads {
     /// Reads the names. A value that cannot be read has none.
     pub(in crate::proxy) fn read(&self) -> BTreeSet<String> {
         let value = self.store.get(&self.name, MAX_BYTES).ok().flatten().unwrap_or_default();
-        let text = String::from_utf8_lossy(&value);
-        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        names_in(&value)
     }
 
     /// Adds a name.
@@ -48,7 +47,17 @@ impl RememberedLoads {
         if !loaded.insert(name) {
             return Ok(());
         }
-        let lines: String = loaded.into_iter().map(|name| name + "\n").collect();
-        self.store.put(&self.name, lines.as_bytes())
+        self.store.put(&self.name, &value_of(loaded))
     }
+}
+
+/// Returns the names in a value.
+pub(super) fn names_in(value: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(value);
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the value that holds these names.
+pub(super) fn value_of(names: BTreeSet<String>) -> Vec<u8> {
+    names.into_iter().map(|name| name + "\n").collect::<String>().into_bytes()
 }
