@@ -31,10 +31,8 @@ impl TrustStore {
 
     /// Returns whether exactly this content of this file was trusted.
     pub(crate) fn trusts(&self, config: &Path, content: &[u8]) -> bool {
-        let fingerprint = fingerprint(content);
         let record = self.store.get(&place_fingerprint(config), MAX_RECORD_BYTES);
-        let record = record.ok().flatten().and_then(|record| String::from_utf8(record).ok());
-        record.is_some_and(|record| record.lines().next() == Some(&fingerprint))
+        record.ok().flatten().is_some_and(|record| is_record_of(&record, content))
     }
 
     /// Returns whether any content of this file was trusted.
@@ -53,13 +51,24 @@ impl TrustStore {
 
     fn record(&self, config: &Path, content: &[u8]) -> io::Result<()> {
         let name = place_fingerprint(config);
-        let path = absolute(config);
-        let mut record = format!("{}\n", fingerprint(content)).into_bytes();
-        record.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        record.push(b'\n');
+        let record = record_of(content, &absolute(config));
         let _lease = lease_blocking(self.store.as_ref(), "lock")?;
         self.store.put(&name, &record)
     }
+}
+
+/// Returns the record of the trust in a content. The path is for people.
+pub(super) fn record_of(content: &[u8], path: &Path) -> Vec<u8> {
+    let mut record = format!("{}\n", fingerprint(content)).into_bytes();
+    record.extend_from_slice(path.as_os_str().as_encoded_bytes());
+    record.push(b'\n');
+    record
+}
+
+/// Returns whether a record is about this content.
+pub(super) fn is_record_of(record: &[u8], content: &[u8]) -> bool {
+    // The path after it need not be Unicode.
+    record.split(|byte| *byte == b'\n').next() == Some(fingerprint(content).as_bytes())
 }
 
 /// Returns a name for the place of a config.
@@ -101,5 +110,16 @@ mod tests {
             std::os::unix::fs::symlink(&config, &link).unwrap();
             assert!(store.trusts(&config, b"{}") && !store.trusts(&link, b"{}"));
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_not_unicode_can_be_trusted() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+        let directory = tempfile::tempdir().unwrap();
+        let store = TrustStore::new(directory.path().join("trusted"));
+        let config = directory.path().join(OsStr::from_bytes(b"\xff.json"));
+        store.trust(&config, b"{}").unwrap();
+        assert!(store.trusts(&config, b"{}"));
     }
 }
