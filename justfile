@@ -16,6 +16,10 @@ lint:
 bench *rows:
     cargo bench --bench table -- {{rows}}
 
+# Each fuzz target for so many minutes (default 1), on the nightly toolchain.
+fuzz *arguments:
+    scripts/fuzz {{arguments}}
+
 # How well requests find their tools (docs/reference/search.md); with `--failures`, which do not.
 eval-search *arguments:
     scripts/eval-search {{arguments}}

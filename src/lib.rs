@@ -25,7 +25,11 @@
 //! [`catalog`] (the lists of servers, as immutable values) and [`config`] know none of these except
 //! `protocol` and `wire`, and most layers may use them.
 
-#![warn(unreachable_pub)]
+#![cfg_attr(not(fuzzing), warn(unreachable_pub))]
+#![cfg_attr(
+    fuzzing,
+    expect(dead_code, reason = "only the targets are public, so that they are built quickly")
+)]
 
 mod apps;
 mod auth;
@@ -36,6 +40,9 @@ mod config;
 mod control;
 mod demo;
 mod downstream;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod peer;
 mod protocol;
 mod proxy;
@@ -44,11 +51,13 @@ mod surface;
 mod upstream;
 mod wire;
 
+#[cfg(not(fuzzing))]
 pub use cli::run;
 
 /// The items that the bench, the evaluation of the search and the integration tests use. Every
 /// other item is private to the crate, so that the compiler finds dead code.
 #[doc(hidden)]
+#[cfg(not(fuzzing))]
 pub mod internals {
     pub mod apps {
         pub use crate::apps::{

@@ -11,6 +11,8 @@ mod connected_file;
 mod dormouse_entry;
 mod entry;
 mod found_server;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod locations;
 mod oauth_settings;
 mod plan;

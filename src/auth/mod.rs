@@ -18,6 +18,8 @@ mod configured_client;
 mod credential;
 mod device;
 mod discovery;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod guarded_client;
 mod keychain;
 mod login_error;

@@ -6,6 +6,8 @@ mod characters;
 mod exhaustion;
 mod file_lock;
 mod files;
+#[cfg(any(test, fuzzing))]
+mod fuzz_input;
 mod lock;
 mod random_token;
 
@@ -18,5 +20,7 @@ pub(crate) use files::{
     ReplaceError, create_file, make_private, make_private_directory, read_at_most, read_bounded,
     read_text, remove_file, replace_file,
 };
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzz_input::{Choices, FuzzInput, run_to_end};
 pub(crate) use lock::Lock;
 pub(crate) use random_token::random_token;

@@ -9,6 +9,8 @@ mod cache;
 mod catalog_key;
 mod definition_change;
 mod exposed;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod hidden;
 mod inventory;
 mod item;

@@ -60,7 +60,7 @@ impl ServerCatalog {
         Self { greeting, discovery, tools, resources, templates, prompts }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn unknown() -> Self {
         Self::empty(Greeting {
             era: crate::protocol::Era::Legacy,

@@ -16,6 +16,8 @@ mod expand;
 mod find;
 mod foreign;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod key_path;
 mod keys;
 mod merge;

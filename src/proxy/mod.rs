@@ -15,6 +15,8 @@ mod events;
 mod extension_lists;
 mod extensions;
 mod fleet;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod host;
 mod host_handshake;
 mod in_flight;

@@ -8,6 +8,8 @@ mod budget;
 mod definition;
 mod direct;
 mod discover;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod groups;
 mod load;
 mod mcp_apps;

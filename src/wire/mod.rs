@@ -5,6 +5,8 @@
 
 pub(crate) mod credentials;
 pub(crate) mod edit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod http;
 mod lines;
 mod message;

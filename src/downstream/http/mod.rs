@@ -5,6 +5,8 @@
 //! the lifetime of sessions whose hosts are gone.
 
 mod connections;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod guard;
 mod legacy;
 mod legacy_sse;

@@ -110,7 +110,7 @@ fn refused_message(invalid: &InvalidMessage) -> Response {
 }
 
 /// Returns the forms that the host accepts. A host without `Accept`, or with `*/*`, accepts both.
-fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
+pub(super) fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if values.peek().is_none() {
