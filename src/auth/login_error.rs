@@ -5,6 +5,7 @@ use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
 use super::{guarded_client::GuardedClientError, login_store_error::LoginStoreError};
+use crate::base::is_invisible;
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
@@ -160,13 +161,21 @@ fn code(error: &impl ErrorResponseType) -> String {
 pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
     const MAX_CHARS: usize = 300;
     let secrets = secrets.iter().filter(|secret| secret.len() > 3);
-    let said = secrets.fold(said.to_owned(), |said, secret| {
+    // Invisible characters go first, since they could hide a secret from the comparison.
+    let said = secrets.fold(on_one_line(said), |said, secret| {
         // Secrets are sent in forms, and an answer may repeat them in that encoding.
         let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        said.replace(secret, "…").replace(&encoded, "…")
+        let forms = [on_one_line(secret), encoded];
+        forms.iter().filter(|it| !it.is_empty()).fold(said, |said, it| said.replace(it, "…"))
     });
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|c| !crate::base::is_invisible(*c)).take(MAX_CHARS).collect()
+    said.chars().take(MAX_CHARS).collect()
+}
+
+/// Returns the visible words of a text on one line.
+fn on_one_line(text: &str) -> String {
+    let is_shown = |c: &char| c.is_whitespace() || !is_invisible(*c);
+    let shown: String = text.chars().filter(is_shown).collect();
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Builds the error for a failed discovery from rmcp's error and its causes.
