@@ -238,8 +238,8 @@ impl ConfigFile {
     /// If the text cannot be parsed.
     pub(crate) fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
         let mut root = Document::parse_or_empty(&self.text(), &self.path)?.value();
-        Ok(match root["mcpServers"].take() {
-            Value::Object(entries) => entries,
+        Ok(match root.get_mut("mcpServers").map(Value::take) {
+            Some(Value::Object(entries)) => entries,
             _ => Map::new(),
         })
     }
