@@ -12,6 +12,7 @@ mod lines;
 mod message;
 mod outbox;
 mod raw;
+mod raw_key;
 mod skim;
 pub(crate) mod sse;
 pub mod standard_streams;
