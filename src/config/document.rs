@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Problem,
+    ConfigError, MAX_PROBLEMS, Problem,
     dialect::{Notes, Translated},
     foreign::{Dialect, Manner},
     format::{Content, Format, Node, Unreadable, place},
@@ -103,6 +103,7 @@ impl<'a> Document<'a> {
         let notes = self.foreign.iter().flat_map(|foreign| which(&foreign.notes));
         let mut notes: Vec<_> = notes.collect();
         notes.sort_by_key(|(at, _)| *at);
+        notes.truncate(MAX_PROBLEMS);
         let problem = |(at, message): &(usize, String)| self.problem_at(*at, &[], message.clone());
         notes.into_iter().map(problem).collect()
     }

@@ -159,7 +159,8 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        ClientProof, ConfigError, Environment, ParsedConfig, Startup, Surface, Transport, parse,
+        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, Startup, Surface,
+        Transport, parse,
     };
 
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
@@ -395,6 +396,22 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));
+    }
+
+    #[test]
+    fn notes_are_bounded() {
+        let many = |count| (0..count).map(|n| format!("\"k{n}\": 1")).collect::<Vec<_>>().join(",");
+        let text = format!(
+            r#"{{"mcp": {{"a": {{"transport": "stdio", "command": "x", {}}}}}}}"#,
+            many(5000)
+        );
+        let Err(ConfigError::Invalid(problems)) = read(&text) else { panic!("it is valid") };
+        assert_eq!(problems.len(), MAX_PROBLEMS);
+        let text = format!(
+            r#"{{"mcpProxy": {{}}, "mcpServers": {{"a": {{"command": "x", {}}}}}}}"#,
+            many(5000)
+        );
+        assert_eq!(read(&text).unwrap().warnings.len(), MAX_PROBLEMS);
     }
 
     #[test]
