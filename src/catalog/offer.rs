@@ -41,7 +41,7 @@ pub struct Offer {
 /// The visible state of an offer. Awake and asleep servers do not differ here.
 #[derive(Clone, Debug)]
 pub enum Presence {
-    /// It can be loaded. `trouble` is the cause of failure of the last attempt.
+    /// The server can be loaded. `trouble` is the cause of failure of the last attempt.
     Offered { trouble: Option<String> },
     /// The catalog is part of what dormouse offers to hosts.
     Live { exposed: Arc<ExposedCatalog>, origin: LoadOrigin },

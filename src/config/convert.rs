@@ -31,9 +31,9 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
     let Some(dialect) = document.dialect() else { return Ok(None) };
     let mut warnings = parse(text, path, &Environment::of_process())?.warnings;
     let mut warn = |message: &str| warnings.push(document.problem(&[], message));
-    let manner = document.manner();
+    let rules = document.rules();
     let mut value = document.value();
-    match manner.variables {
+    match rules.variables {
         Variables::FileAndProcess => {}
         Variables::Nowhere => literal_strings(&mut value),
         Variables::File => {
@@ -41,10 +41,10 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
         }
         Variables::Process => warn("dormouse also looks up variables in .env"),
     }
-    if manner.keeps_undefined {
+    if rules.keeps_undefined {
         warn("an undefined variable makes its server unavailable; the other system keeps its text");
     }
-    if manner.servers_at_root {
+    if rules.servers_at_root {
         warn("the endpoints at /<name>/ are at /servers/<name>/");
     }
     let Value::Object(mut settings) = value else { return Ok(None) };

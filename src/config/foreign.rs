@@ -13,9 +13,9 @@ pub enum Dialect {
     McpProxy,
 }
 
-/// The meaning of a file in addition to its keys, as its system reads it.
+/// The rules by which its system reads a file, in addition to its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct DialectRules {
     pub(super) variables: Variables,
     /// True if a reference to an undefined variable stays as it is written, and the server is used
     /// nevertheless.

@@ -27,8 +27,8 @@ pub fn parse(
     environment: &Environment,
 ) -> Result<ParsedConfig, ConfigError> {
     let document = Document::parse(text, path)?;
-    let manner = document.manner();
-    let environment = &*manner.variables.of(environment);
+    let rules = document.rules();
+    let environment = &*rules.variables.of(environment);
     let mut reader = DocumentReader::new(&document, environment);
     let written = document.value();
     let mut root = written.clone();
@@ -48,7 +48,7 @@ pub fn parse(
         config: Config { settings, servers, profiles },
         dialect: document.dialect(),
         own_idle_timeouts: own_idle_timeouts(&document, &written),
-        servers_at_root: manner.servers_at_root,
+        servers_at_root: rules.servers_at_root,
         warnings,
     })
 }

@@ -26,7 +26,7 @@ pub(crate) const BASE_PATH: &str = "/api/v1";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewServer {
-    /// What to call it.
+    /// The name of the new server.
     pub name: String,
     /// As in `mcpServers` of the config.
     pub entry: Map<String, Value>,
@@ -35,7 +35,7 @@ pub(crate) struct NewServer {
     pub replace: bool,
 }
 
-/// Whether a server or a tool is switched on.
+/// A change of a switch: a server or a tool is switched on or off.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Switch {
@@ -81,7 +81,7 @@ impl CallReport {
     }
 }
 
-/// Why something was not done.
+/// The reason that a request failed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApiError {
     #[serde(skip)]

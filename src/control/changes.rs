@@ -15,14 +15,14 @@ pub(crate) enum ConfigChange {
     Reload,
 }
 
-/// What came of it, by the names of servers.
+/// The effect of a change, by the names of servers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppliedChange {
     pub added: Vec<String>,
-    /// Started anew.
+    /// Servers that were restarted.
     pub restarted: Vec<String>,
-    /// Only shown otherwise; their connections stay.
+    /// Servers that are only shown differently; their connections stay.
     pub shown_otherwise: Vec<String>,
     pub removed: Vec<String>,
     /// Settings that are in force from the next start on.

@@ -1,4 +1,4 @@
-//! What hosts are told in their handshake.
+//! The answers to the handshakes of hosts.
 
 use std::collections::HashMap;
 

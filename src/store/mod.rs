@@ -1,4 +1,4 @@
-//! What outlives a process: values by name, which all processes of a user share.
+//! Values by name that outlive a process. All processes of a user share them.
 //!
 //! This layer does not know what the values are: catalogs, logins, loads and trusted configs are
 //! on top of it, each in the layer that uses them.

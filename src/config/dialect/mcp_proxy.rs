@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{Manner, Variables};
+use crate::config::foreign::{DialectRules, Variables};
 use crate::config::format::{Content, Member, Node};
 
 /// The options for all servers, which an entry can override.
@@ -15,7 +15,7 @@ struct Inherited {
     auth_tokens: Option<Node>,
 }
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, DialectRules) {
     let mut written = Written::default();
     let mut proxy = root.mapping("mcpProxy", notes);
     written.set(root.at, "surface", "direct");
@@ -51,7 +51,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.push(servers(entries, notes, |entry, notes| server(entry, &inherited, notes)));
     root.end_leniently(notes);
     let variables = Variables::Process;
-    (written, Manner { variables, servers_at_root: true, ..Manner::default() })
+    (written, DialectRules { variables, servers_at_root: true, ..DialectRules::default() })
 }
 
 /// Returns whether a server has other tokens than the common ones.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Dialect,
-    foreign::Manner,
+    foreign::DialectRules,
     format::{Content, Member, Node},
 };
 use members::{Members, Written};
@@ -39,7 +39,7 @@ impl Notes {
 /// A config of another system, translated.
 pub(super) struct Translated {
     pub(super) root: Node,
-    pub(super) manner: Manner,
+    pub(super) rules: DialectRules,
     pub(super) notes: Notes,
 }
 
@@ -99,13 +99,13 @@ impl Dialect {
     pub(super) fn translate(self, root: &Node) -> Translated {
         let mut notes = Notes::default();
         let members = Members::of(root.clone(), &mut notes);
-        let (written, manner) = match self {
+        let (written, rules) = match self {
             Self::Dynmcp => dynmcp::translate(members, &mut notes),
             Self::DynamicMcp => dynamic_mcp::translate(members, &mut notes),
             Self::MultiMcp => multi_mcp::translate(members, &mut notes),
             Self::McpProxy => mcp_proxy::translate(members, &mut notes),
         };
-        Translated { root: written.node(root.at), manner, notes }
+        Translated { root: written.node(root.at), rules, notes }
     }
 }
 
