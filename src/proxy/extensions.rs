@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Caller, Fleet,
-    calls::{self, Outbound, reply},
+    calls::{self, Call},
     resources, tasks,
 };
 use crate::{
@@ -50,14 +50,10 @@ pub(super) async fn call_extension(
         return call_about_resource(fleet, caller, &having, method, (&uri, given)).await;
     }
     if let Some((server, params)) = about_tool(fleet, caller, &having, &given) {
-        return reply(
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
-        );
+        return calls::answer(fleet, Call::new(server, caller, method, Some(params))).await;
     }
     match having.as_slice() {
-        [server] => {
-            reply(calls::forward(fleet, Outbound::new(*server, caller, method, params)).await)
-        }
+        [server] => calls::answer(fleet, Call::new(*server, caller, method, params)).await,
         _ => Err(no_such_method(fleet, method, &having)),
     }
 }
@@ -175,10 +171,8 @@ async fn pages(
     let mut items = Vec::new();
     let mut bytes = 0;
     for _ in 0..MAX_PAGES {
-        let forwarded =
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params.clone())))
-                .await;
-        let page = forwarded.map_err(|error| error.to_string())?;
+        let call = Call::new(server, caller, method, Some(params.clone()));
+        let page = calls::run(fleet, call).await.map_err(|error| error.to_string())?;
         let page = page.map_err(|refusal| error::message(&refusal))?;
         bytes += page.len();
         if bytes > MAX_LIST_BYTES {
@@ -205,15 +199,11 @@ async fn call_about_resource(
     (uri, params): (&str, Raw),
 ) -> Outcome {
     if let ResourceRoute::Server(server) = resources::route_resource(fleet, caller, uri) {
-        return reply(
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
-        );
+        return calls::answer(fleet, Call::new(server, caller, method, Some(params))).await;
     }
     match having {
         [] => Err(no_such_method(fleet, method, having)),
-        [server] => {
-            reply(calls::forward(fleet, Outbound::new(*server, caller, method, Some(params))).await)
-        }
+        [server] => calls::answer(fleet, Call::new(*server, caller, method, Some(params))).await,
         several => {
             let is_asked = |server| several.contains(&server);
             resources::ask_for_unlisted(fleet, caller, (method, uri), &params, is_asked).await

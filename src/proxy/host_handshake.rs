@@ -92,7 +92,7 @@ async fn greeting_of_started(
     caller: &Caller,
 ) -> Option<Result<Greeting, Raw>> {
     // Hosts connect at their start, and must not ask their users then.
-    match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
+    match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
         Ok((_, lease)) => {
             publishing::loaded_by(fleet, caller.host.principal(), server);
             Some(Ok(lease.greeting().clone()))

@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet,
-    calls::{self, AskLogin, Outbound, reply},
+    calls::{self, AskLogin, Call},
     catalogs, publishing,
 };
 use crate::{
@@ -88,8 +88,7 @@ pub(super) async fn list_of_sole(
     if upstream.awake().is_none() && is_known {
         return None;
     }
-    let listed =
-        reply(calls::forward(fleet, Outbound::new(server, caller, method, params.cloned())).await);
+    let listed = calls::answer(fleet, Call::new(server, caller, method, params.cloned())).await;
     let catalog = upstream.catalog().filter(|_| method == method::TOOLS_LIST);
     Some(match catalog {
         Some(catalog) => listed.map(|page| offerable(&config, catalog.greeting.era, page)),
@@ -137,7 +136,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         return Ok(());
     }
     // Hosts list at their start, and must not ask their users then.
-    match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
+    match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
         Ok(_) => {
             publishing::loaded_by(fleet, caller.host.principal(), server);
             Ok(())

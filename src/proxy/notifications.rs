@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     Caller, Fleet, Host, Viewer,
     audience::is_sole,
-    calls::{self, Outbound, reply},
+    calls::{self, Call},
     declared,
     in_flight::InFlightCall,
     instance::Instance,
@@ -182,10 +182,8 @@ pub(super) async fn set_log_level(fleet: &Fleet, caller: &Caller, params: Option
         tell_log_level(fleet);
         return Ok(Raw::empty_object());
     };
-    let accepted = reply(
-        calls::forward(fleet, Outbound::new(server, caller, method::LOGGING_SET_LEVEL, params))
-            .await,
-    )?;
+    let call = Call::new(server, caller, method::LOGGING_SET_LEVEL, params);
+    let accepted = calls::answer(fleet, call).await?;
     if let Some(level) = level {
         fleet.audience.levels().set(host, level);
         if let Some(upstream) = fleet.servers.existing(fleet.instance(server, caller)) {

@@ -7,8 +7,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    answers::answered_request, forward_error::ForwardError, lease::upstream,
-    leased_request::LeasedRequest,
+    forward_error::ForwardError, lease::upstream, leased_request::LeasedRequest,
+    recorder::Recorder, send::Sent, shape::shape,
 };
 use crate::{
     base::Lock,
@@ -31,17 +31,8 @@ const PARK_TIMEOUT: Duration = Duration::from_mins(10);
 /// once.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// The end of a parked call that belongs to another request of the host.
-#[derive(Default)]
-pub(in crate::proxy) struct Ending {
-    /// The method of the host's request; `None` for the method of the call.
-    pub(in crate::proxy) answered_as: Option<&'static str>,
-    /// The task that is cancelled when the host does not retry.
-    pub(in crate::proxy) cancellation: Option<Cancellation>,
-}
-
 /// A call to a legacy server, with the questions that it has asked.
-pub(in crate::proxy) struct Conversation {
+struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: CallQuestions,
     pulse: Pulse,
@@ -50,17 +41,21 @@ pub(in crate::proxy) struct Conversation {
     entered: Entered,
     server: ServerId,
     method: String,
-    ending: Ending,
+    /// The method of the host's request.
+    answered_as: String,
+    /// The task that is cancelled when the host does not come back.
+    cancellation: Option<Cancellation>,
+    recorder: Recorder,
     /// Keeps the server in use for as long as the call lives.
     _lease: Lease,
 }
 
-/// Sends the request. The outcome may be a result that asks the host.
-pub(in crate::proxy) async fn begin(
+/// Sends the request, and waits for the answer or for questions.
+pub(super) async fn begin(
     request: LeasedRequest<'_>,
     params: Option<Raw>,
-    ending: Ending,
-) -> Result<Outcome, CallError> {
+    cancellation: Option<Cancellation>,
+) -> Result<Sent, CallError> {
     if let Some(level) = request.caller.log_level {
         upstream(request.fleet, request.instance).raise_log_level(level).await;
     }
@@ -90,10 +85,12 @@ pub(in crate::proxy) async fn begin(
         entered,
         server: request.instance.server,
         method: request.method.to_owned(),
-        ending,
+        answered_as: request.answered_as.to_owned(),
+        cancellation,
+        recorder: request.recorder,
         _lease: request.lease,
     };
-    go_on(request.fleet, conversation, request.caller).await
+    wait(request.fleet, conversation, request.caller).await
 }
 
 /// Returns a sink that passes progress to the present caller of the call.
@@ -106,28 +103,29 @@ fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     })
 }
 
-/// Waits for the answer, or for questions, which the host gets in its place.
-async fn go_on(
+/// Waits for the answer. If questions come first, parks the call, and its host gets the questions.
+async fn wait(
     fleet: &Fleet,
     mut conversation: Conversation,
     caller: &Caller,
-) -> Result<Outcome, CallError> {
+) -> Result<Sent, CallError> {
     loop {
         tokio::select! {
             biased;
             outcome = &mut conversation.call => {
-                if let Some(cancellation) = conversation.ending.cancellation.take() {
+                if let Some(cancellation) = conversation.cancellation.take() {
                     cancellation.disarm();
                 }
                 let (from, to) = (Era::Legacy, caller.client.era);
-                return Ok(adapt::outcome(&conversation.method, from, to, outcome?));
+                let outcome = adapt::outcome(&conversation.method, from, to, outcome?);
+                return Ok(Sent::Answered(outcome));
             }
             Some(question) = conversation.questions.arriving.recv() => {
                 conversation.questions.gather(question, caller).await;
             }
         }
         if conversation.questions.are_open() {
-            return Ok(Ok(park(fleet, conversation, caller)));
+            return Ok(Sent::Parked(park(fleet, conversation, caller)));
         }
     }
 }
@@ -216,10 +214,13 @@ async fn resume(
     if !conversation.questions.open.is_empty() {
         return Ok(park(fleet, conversation, caller));
     }
-    let server = conversation.server;
-    let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
-    let answered = go_on(fleet, conversation, caller).await;
-    let name = || fleet.servers.config(server).name.clone();
-    let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-    answered_request(fleet, caller, server, &method, answered)
+    let (server, method) = (conversation.server, conversation.answered_as.clone());
+    let recorder = conversation.recorder.clone();
+    let answered = match wait(fleet, conversation, caller).await {
+        Ok(Sent::Parked(question)) => return Ok(question),
+        Ok(Sent::Answered(outcome)) => Ok(outcome),
+        Err(cause) => Err(ForwardError::new(fleet.servers.config(server).name.clone(), cause)),
+    };
+    recorder.finish(&answered);
+    shape(fleet, caller, server, &method, answered)
 }

@@ -1,10 +1,10 @@
-//! The lease of an instance for a request: the server is woken or loaded, and a user logs in if
+//! The stage *lease*: an instance for a request; the server is woken or loaded, and a user logs in if
 //! needed.
 
 use super::{
     forward_error::ForwardError,
     heartbeat::with_beats,
-    logins::{self, AskLogin, LoginOutcome},
+    logins::{self, AskLogin},
 };
 use crate::{
     catalog::{Presence, ServerId},
@@ -16,18 +16,9 @@ use crate::{
 /// used.
 const MAX_LOGINS: usize = 2;
 
-/// Returns the caller's instance of a server, awake. If the server demands a login, the caller's
-/// user is asked for it if possible.
+/// Returns the caller's instance of a server, awake. If the server demands a login, `ask` names the
+/// user that is asked for it.
 pub(in crate::proxy) async fn lease(
-    fleet: &Fleet,
-    server: ServerId,
-    caller: &Caller,
-) -> Result<(Instance, Lease), ForwardError> {
-    lease_asking(fleet, server, caller, AskLogin::ThroughHost).await
-}
-
-/// As [`lease`], with a rule for who may be asked to log in.
-pub(in crate::proxy) async fn lease_asking(
     fleet: &Fleet,
     server: ServerId,
     caller: &Caller,
@@ -40,18 +31,8 @@ pub(in crate::proxy) async fn lease_asking(
             leased => return Ok(leased?),
         };
         logins += 1;
-        match Box::pin(logins::log_in(
-            fleet,
-            server,
-            caller,
-            logins::login_channel(fleet, caller, ask),
-        ))
-        .await
-        {
-            LoginOutcome::LoggedIn => {}
-            LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
-            LoginOutcome::Failed(error) => return Err(error),
-            LoginOutcome::NobodyToAsk => return Err(required.into()),
+        if !Box::pin(logins::log_in(fleet, server, caller, ask)).await? {
+            return Err(required.into());
         }
     }
 }
