@@ -9,7 +9,10 @@ use std::sync::{Arc, MutexGuard};
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
-use super::{Endpoint, Principal, Viewer};
+use super::{
+    Endpoint, Principal, Viewer,
+    events::{Event, Events},
+};
 use crate::{
     base::{Lock, run_blocking},
     catalog::{Changes, ExposedCatalog, LoadOrigin, OfferChoice, Presence, ServerId, Snapshot},
@@ -30,13 +33,15 @@ pub(super) struct Board {
     loads: SessionLoads,
     app_reads: AppReads,
     views: Views,
+    events: Events,
 }
 
 impl Board {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
+    /// Each snapshot that is put in force is an event.
+    pub(super) fn new(snapshot: Snapshot, events: Events) -> Self {
         let loads = SessionLoads::new(snapshot.settings.loading.loads);
         let (order, app_reads, views) = Default::default();
-        Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views }
+        Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views, events }
     }
 
     pub(super) fn settings(&self) -> Arc<Settings> {
@@ -166,6 +171,7 @@ impl Publication<'_> {
         let snapshot = Arc::new(snapshot);
         self.board.snapshot.store(snapshot.clone());
         self.board.views.clear();
+        self.board.events.send(Event::Published);
         snapshot
     }
 

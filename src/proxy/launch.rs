@@ -65,18 +65,19 @@ impl Fleet {
                 memory.adopt(id, config);
                 has_first_attempt(config) && memory.was_hung(id)
             });
+            let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {
                 this: this.clone(),
                 context,
                 servers,
-                board: Board::new(snapshot),
+                board: Board::new(snapshot, events.clone()),
                 audience: Audience::default(),
                 asking,
                 calls: CallState::default(),
                 extensions: ExtensionState::default(),
                 memory,
-                events: Events::default(),
+                events,
             }
         });
         catalogs::seed(&fleet, |_| true);

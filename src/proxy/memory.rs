@@ -6,8 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::watch;
-
 use super::remembered_loads::RememberedLoads;
 use crate::{
     base::Lock,
@@ -51,14 +49,12 @@ pub(super) struct Memory {
     seeds: Lock<HashMap<ServerId, Vec<Record>>>,
     /// Reports about tools that have been logged, so that none is repeated.
     reported: Lock<HashSet<(ServerId, String)>>,
-    /// Incremented for each catalog that is new or has changed.
-    learned: watch::Sender<u64>,
 }
 
 impl Memory {
     pub(super) fn new(cache: Option<Cache>, loads: Option<RememberedLoads>) -> Self {
-        let (keys, kept, pins, seeds, reported, learned) = Default::default();
-        Self { loads, cache, keys, kept, pins, seeds, reported, learned }
+        let (keys, kept, pins, seeds, reported) = Default::default();
+        Self { loads, cache, keys, kept, pins, seeds, reported }
     }
 
     /// Begins to keep a server, under the key of its present config.
@@ -208,15 +204,6 @@ impl Memory {
     pub(super) fn reread_pins(&self, server: ServerId) {
         let pins = self.pins_now(server);
         self.pins.lock().insert(server, pins);
-    }
-
-    /// Returns a receiver that is notified when a catalog is new or has changed.
-    pub(super) fn learned(&self) -> watch::Receiver<u64> {
-        self.learned.subscribe()
-    }
-
-    pub(super) fn tell_learned(&self) {
-        self.learned.send_modify(|count| *count += 1);
     }
 
     pub(super) fn is_first_report(&self, server: ServerId, what: String) -> bool {

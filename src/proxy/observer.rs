@@ -33,7 +33,7 @@ impl InstanceObserver {
 impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, server| {
-            fleet.memory.tell_learned();
+            fleet.events.send(Event::CatalogLearned);
             let exposed = catalogs::expose(fleet, server, &catalog);
             publishing::publish(fleet, self.instance, audience, |before| {
                 let origin = match before {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use super::{Event, Fleet, Overview, overview::overview_of, reload};
 use crate::{
@@ -101,11 +101,6 @@ impl Operator<'_> {
     /// Returns the number of attached hosts.
     pub(crate) fn host_count(&self) -> usize {
         self.fleet.audience.hosts().len()
-    }
-
-    /// Returns a receiver that is notified when a catalog is new or has changed.
-    pub(crate) fn learned(&self) -> watch::Receiver<u64> {
-        self.fleet.memory.learned()
     }
 
     /// Returns the enabled servers with their catalogs, as far as those are known.

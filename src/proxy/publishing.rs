@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Fleet, Host, Principal, Viewer, events::Event, instance::Instance, servers::Roster};
+use super::{Fleet, Host, Principal, Viewer, instance::Instance, servers::Roster};
 use crate::{
     base::run_blocking,
     catalog::{Collision, ExposedCatalog, Presence, ServerId, Snapshot},
@@ -35,7 +35,6 @@ pub(super) fn publish(
     if published.is_new {
         report_collisions(fleet, &published.snapshot, |at| at == published.position);
     }
-    fleet.events.send(Event::Published);
     if !published.changes.any() {
         return;
     }
@@ -58,7 +57,6 @@ pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<ExposedCata
     let publication = fleet.board.publish();
     let seeded = publication.seed(seeds);
     report_collisions(fleet, &seeded, |_| true);
-    fleet.events.send(Event::Published);
 }
 
 /// Adds the known catalogs of servers that have not been loaded, as `roster` has them. Hosts

@@ -39,15 +39,30 @@ struct Conversation {
     /// The caller that gets progress.
     audience: Arc<Lock<Caller>>,
     entered: Entered,
-    server: ServerId,
     method: String,
-    /// The method of the host's request.
-    answered_as: String,
+    answers: HostRequest,
     /// The task that is cancelled when the host does not come back.
     cancellation: Option<Cancellation>,
-    recorder: Recorder,
     /// Keeps the server in use for as long as the call lives.
     _lease: Lease,
+}
+
+/// The host's request that a call answers.
+#[derive(Clone)]
+struct HostRequest {
+    server: ServerId,
+    method: String,
+    recorder: Recorder,
+}
+
+impl HostRequest {
+    /// Records the end of the call, and returns the host's answer.
+    fn end(self, fleet: &Fleet, caller: &Caller, answer: Result<Outcome, CallError>) -> Outcome {
+        let name = || fleet.servers.config(self.server).name.clone();
+        let answered = answer.map_err(|cause| ForwardError::new(name(), cause));
+        self.recorder.finish(&answered);
+        shape(fleet, caller, self.server, &self.method, answered)
+    }
 }
 
 /// Sends the request, and waits for the answer or for questions.
@@ -83,11 +98,13 @@ pub(super) async fn begin(
         pulse,
         audience,
         entered,
-        server: request.instance.server,
         method: request.method.to_owned(),
-        answered_as: request.answered_as.to_owned(),
+        answers: HostRequest {
+            server: request.instance.server,
+            method: request.answered_as.to_owned(),
+            recorder: request.recorder,
+        },
         cancellation,
-        recorder: request.recorder,
         _lease: request.lease,
     };
     wait(request.fleet, conversation, request.caller).await
@@ -214,13 +231,10 @@ async fn resume(
     if !conversation.questions.open.is_empty() {
         return Ok(park(fleet, conversation, caller));
     }
-    let (server, method) = (conversation.server, conversation.answered_as.clone());
-    let recorder = conversation.recorder.clone();
-    let answered = match wait(fleet, conversation, caller).await {
-        Ok(Sent::Parked(question)) => return Ok(question),
-        Ok(Sent::Answered(outcome)) => Ok(outcome),
-        Err(cause) => Err(ForwardError::new(fleet.servers.config(server).name.clone(), cause)),
-    };
-    recorder.finish(&answered);
-    shape(fleet, caller, server, &method, answered)
+    let answers = conversation.answers.clone();
+    match wait(fleet, conversation, caller).await {
+        Ok(Sent::Parked(question)) => Ok(question),
+        Ok(Sent::Answered(outcome)) => answers.end(fleet, caller, Ok(outcome)),
+        Err(cause) => answers.end(fleet, caller, Err(cause)),
+    }
 }
