@@ -7,8 +7,11 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    forward_error::ForwardError, lease::upstream, leased_request::LeasedRequest,
-    recorder::Recorder, send::Sent, shape::shape,
+    forward_error::ForwardError,
+    lease::upstream,
+    leased_request::{LeasedRequest, Sent},
+    recorder::Recorder,
+    shape::shape,
 };
 use crate::{
     base::Lock,

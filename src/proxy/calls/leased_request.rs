@@ -23,6 +23,14 @@ pub(super) struct LeasedRequest<'a> {
     pub(super) recorder: Recorder,
 }
 
+/// What became of a request that was sent.
+pub(super) enum Sent {
+    Answered(Outcome),
+    /// The server has asked something, and the call waits for the host: it gets this result, and
+    /// its retry gets the answer.
+    Parked(Raw),
+}
+
 impl LeasedRequest<'_> {
     /// Returns how long the server may be silent.
     pub(super) fn silence(&self) -> Duration {

@@ -6,10 +6,10 @@ use super::{
     feature::authorize,
     forward_error::ForwardError,
     lease::lease,
-    leased_request::LeasedRequest,
+    leased_request::{LeasedRequest, Sent},
     logins::{self, AskLogin},
     recorder::Recorder,
-    send::{Sent, send},
+    send::send,
     shape::shape,
     task_result::await_task,
 };

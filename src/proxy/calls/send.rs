@@ -1,20 +1,16 @@
 //! The stage *send*: a request to a server that is awake, translated into the era of the server.
 
-use super::{conversation, leased_request::LeasedRequest, rounds};
+use super::{
+    conversation,
+    leased_request::{LeasedRequest, Sent},
+    rounds,
+};
 use crate::{
     peer::CallError,
     protocol::{Era, adapt},
     proxy::known_tasks::Cancellation,
-    wire::{Outcome, Raw},
+    wire::Raw,
 };
-
-/// What became of a request that was sent.
-pub(super) enum Sent {
-    Answered(Outcome),
-    /// The server has asked something, and the call waits for the host: it gets this result, and
-    /// its retry gets the answer.
-    Parked(Raw),
-}
 
 /// Sends a request to a server that is awake, in as many steps as the two eras need.
 /// `cancellation`: the task to cancel if the call is parked and its host does not come back.

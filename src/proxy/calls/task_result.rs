@@ -5,10 +5,10 @@ use serde_json::json;
 use super::{
     forward_error::ForwardError,
     lease::lease,
-    leased_request::LeasedRequest,
+    leased_request::{LeasedRequest, Sent},
     logins::AskLogin,
     recorder::Recorder,
-    send::{Sent, send},
+    send::send,
 };
 use crate::{
     catalog::ServerId,
