@@ -163,9 +163,9 @@ impl Follower {
 }
 
 fn changed(reloaded: Reloaded) -> AppliedChange {
-    let Reloaded { added, changed, shown_otherwise, removed, at_next_start, .. } = reloaded;
+    let Reloaded { added, changed, shown_differently, removed, at_next_start, .. } = reloaded;
     let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
-    AppliedChange { added, restarted: changed, shown_otherwise, removed, at_next_start }
+    AppliedChange { added, restarted: changed, shown_differently, removed, at_next_start }
 }
 
 /// Returns the content of all files that make up the config.
@@ -175,12 +175,12 @@ fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
 }
 
 fn tell(reloaded: &Reloaded) {
-    let Reloaded { added, changed, shown_otherwise, removed, are_settings_new, .. } = reloaded;
+    let Reloaded { added, changed, shown_differently, removed, are_settings_new, .. } = reloaded;
     let list = |names: &[String]| names.join(", ");
     tracing::info!(
         added = list(added),
         changed = list(changed),
-        shown_otherwise = list(shown_otherwise),
+        shown_differently = list(shown_differently),
         removed = list(removed),
         settings = are_settings_new,
         "config reloaded"

@@ -28,7 +28,8 @@ pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
 
 /// The text of a new config.
 pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
-    a server; docs/reference/config.md has every key.
+    a server.
+// Every key: https://github.com/dormouse-mcp/dormouse/blob/main/docs/reference/config.md
 {
   \"mcpServers\": {}
 }

@@ -23,7 +23,7 @@ pub(crate) struct AppliedChange {
     /// Servers that were restarted.
     pub restarted: Vec<String>,
     /// Servers that are only shown differently; their connections stay.
-    pub shown_otherwise: Vec<String>,
+    pub shown_differently: Vec<String>,
     pub removed: Vec<String>,
     /// Settings that are in force from the next start on.
     pub at_next_start: Vec<String>,
