@@ -95,6 +95,11 @@ impl ApiError {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
+
+    /// Returns the answer to a request whose work the runtime does not start any more.
+    pub(super) fn shutting_down() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "dormouse is shutting down")
+    }
 }
 
 impl IntoResponse for ApiError {
