@@ -2,6 +2,7 @@
 
 mod backoff;
 mod blocking;
+mod causes;
 mod characters;
 mod exhaustion;
 mod file_lock;
@@ -11,6 +12,7 @@ mod random_token;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use blocking::run_blocking;
+pub(crate) use causes::with_causes;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;
 pub(crate) use file_lock::lock_file;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{edit, settings, shared_flags::Options};
 use crate::{
     base::{read_text, run_blocking},
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
+    config::{ConfigEdit, ConfigError, ConfigFile, Unchanged, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
@@ -109,8 +109,7 @@ impl Follower {
     }
 
     fn make(&self, edit: &ConfigEdit) -> Result<(), ChangeError> {
-        let now = self.file.read_again();
-        let now = now.map_err(|error| ChangeError::Unwritable(error.to_string()))?;
+        let now = self.file.read_again().map_err(Unchanged::from)?;
         edit::make(&self.options, now, edit)
     }
 
@@ -125,7 +124,7 @@ impl Follower {
                 self.say(format!(
                     "cannot use the changed config, the earlier one stays in force: {error}"
                 ));
-                Err(ChangeError::Invalid(error.to_string()))
+                Err(ChangeError::Invalid(error))
             }
         }
     }

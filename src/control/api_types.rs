@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use super::ChangeError;
 use crate::{
+    base::with_causes,
     catalog::ToolSummary,
+    config::Unchanged,
     proxy::{CallEnding, EndedCall, OperateError},
 };
 
@@ -124,14 +126,19 @@ impl From<OperateError> for ApiError {
 impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         let status = match &error {
-            ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
-                StatusCode::CONFLICT
-            }
-            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ChangeError::ShuttingDown => return Self::shutting_down(),
+            ChangeError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ChangeError::NoConfig => StatusCode::CONFLICT,
+            ChangeError::Unchanged(unchanged) => match unchanged {
+                Unchanged::Unknown(_) => StatusCode::NOT_FOUND,
+                Unchanged::Exists(_) | Unchanged::NotOurs(_) => StatusCode::CONFLICT,
+                Unchanged::Config(_)
+                | Unchanged::ByHand { .. }
+                | Unchanged::OfAnotherProgram(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                Unchanged::Replace(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            },
         };
-        Self::new(status, error.to_string())
+        Self::new(status, with_causes(&error))
     }
 }
 
@@ -164,3 +171,19 @@ fn cause(text: &str) -> &str {
 
 /// A name in the path, or the reason for which it cannot be read.
 pub(super) type NamePath = Result<Path<String>, PathRejection>;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::base::ReplaceError;
+
+    #[test]
+    fn unwritable_config_is_reported_with_the_cause() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = ApiError::from(ChangeError::from(Unchanged::from(ReplaceError::from(full))));
+        assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
+        insta::assert_snapshot!(error.error);
+    }
+}
