@@ -43,7 +43,7 @@ impl Drop for Question {
     fn drop(&mut self) {
         self.open_questions.remove(&self.request.id);
         if !self.is_answered && !self.cancelled.is_cancelled() {
-            let refusal = error::internal("the question was not answered");
+            let refusal = error::internal("no host answered the question");
             self.peer.respond(self.request.id.clone(), Err(refusal));
         }
     }
