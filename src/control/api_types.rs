@@ -30,9 +30,9 @@ pub(crate) const BASE_PATH: &str = "/api/v1";
 pub(crate) struct NewServer {
     /// The name of the new server.
     pub name: String,
-    /// As in `mcpServers` of the config.
+    /// The keys of the server, with the names that they have below `mcpServers` in the config.
     pub entry: Map<String, Value>,
-    /// Put it in the place of one of that name.
+    /// True if the new server may replace a server with the same name.
     #[serde(default)]
     pub replace: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Switch {
     pub enabled: bool,
 }
 
-/// A tool, and whose it is.
+/// A tool with the name of its server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ServerTool {
     pub server: String,
