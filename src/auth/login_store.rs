@@ -14,9 +14,9 @@ use super::{
     login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
-    base::{hex, run_blocking},
+    base::{LockError, hex, run_blocking},
     config::{Grant, OAuth, Remote, Secret},
-    store::{FileStore, LeaseError, Store, StoreLease, StoredVersion, lease},
+    store::{FileStore, Store, StoreLease, StoredVersion, lease},
 };
 
 /// Interval between checks whether another process has changed a login.
@@ -311,11 +311,11 @@ impl LoginStore {
         match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
-            Err(LeaseError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
-            Err(LeaseError::Io(cause)) => {
+            Err(LockError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
+            Err(LockError::Io(cause)) => {
                 Err(LoginStoreError::Io { path: store.place(&name), cause })
             }
-            Err(LeaseError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
+            Err(LockError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
         }
     }
 

@@ -96,7 +96,7 @@ pub(crate) fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(
     }
     // A process that waits for the lock then finds that the file has changed.
     let lock = File::open(&path)?;
-    super::lock_file(&lock)?;
+    super::lock_file(&lock).map_err(io::Error::from)?;
     let mut written = tempfile::NamedTempFile::new_in(directory_of(&path))?;
     written.write_all(after)?;
     written.as_file().set_permissions(permissions)?;

@@ -1,7 +1,7 @@
 //! The store in a directory: one file for each value.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
@@ -10,7 +10,7 @@ use super::{
     PruneLimits, Store, StoreLease, StoredVersion,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
-use crate::base::make_private_directory;
+use crate::base::{make_private_directory, try_lock_file};
 
 /// The extension of a file that reserves space for the next version of a value.
 const RESERVED_EXTENSION: &str = "room";
@@ -21,6 +21,9 @@ pub(crate) struct FileStore {
     directory: PathBuf,
     holds_secrets: bool,
 }
+
+/// A file that this process has locked.
+struct LockedFile(File);
 
 /// A file that takes up space on the disk until this is dropped.
 struct ReservedSpace(PathBuf);
@@ -111,11 +114,7 @@ impl Store for FileStore {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = private_options().create(true).truncate(false).open(place)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(StoreLease::of(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        Ok(try_lock_file(&file)?.then(|| StoreLease::of(LockedFile(file))))
     }
 
     fn reserve(&self, name: &str, bytes: usize) -> io::Result<Box<dyn Send + Sync>> {
@@ -137,6 +136,13 @@ impl Store for FileStore {
 
     fn place(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing the file unlocks it too, unless a child process has inherited it.
+        let _ = self.0.unlock();
     }
 }
 

@@ -11,7 +11,7 @@ use std::{fmt, io, path::PathBuf};
 
 pub(crate) use file_store::FileStore;
 pub(crate) use pruning::PruneLimits;
-pub(crate) use store_lease::{LeaseError, StoreLease, lease, lease_blocking};
+pub(crate) use store_lease::{StoreLease, lease, lease_blocking};
 
 /// A collection of values by name. Every method may block.
 ///
