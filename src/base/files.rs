@@ -20,8 +20,8 @@ pub(crate) enum ReplaceError {
 /// Maximum number of links that are followed to a file that does not exist.
 const MAX_LINKS: usize = 16;
 
-/// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused without
-/// reading it.
+/// Reads a regular file of at most `max` bytes into one buffer, so that a caller can overwrite a
+/// secret after use. A link to a device or a pipe is refused without reading it.
 ///
 /// # Errors
 /// If the file is not regular, is larger, or cannot be read.
@@ -34,7 +34,9 @@ pub(crate) fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     if metadata.len() > max {
         return Err(too_large(max));
     }
-    read_at_most(path, max)
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 1);
+    read_to(&mut bytes, path, max)?;
+    Ok(bytes)
 }
 
 /// Reads the text of a regular file of another program, of at most 64 MiB, since some programs keep
@@ -53,11 +55,13 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 /// If there are more, or the file cannot be read.
 pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max {
-        return Err(too_large(max));
-    }
+    read_to(&mut bytes, path, max)?;
     Ok(bytes)
+}
+
+fn read_to(bytes: &mut Vec<u8>, path: &Path, max: u64) -> io::Result<()> {
+    File::open(path)?.take(max + 1).read_to_end(bytes)?;
+    if bytes.len() as u64 > max { Err(too_large(max)) } else { Ok(()) }
 }
 
 fn too_large(max: u64) -> io::Error {

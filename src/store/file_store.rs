@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use super::{
     PruneLimits, Store, StoreLease, StoredVersion,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
-use crate::base::{make_private_directory, try_lock_file};
+use crate::base::{make_private_directory, read_bounded, try_lock_file};
 
 /// The extension of a file that reserves space for the next version of a value.
 const RESERVED_EXTENSION: &str = "room";
@@ -56,7 +56,7 @@ impl FileStore {
 
 impl Store for FileStore {
     fn get(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
-        match read_file(&self.place(name), max_bytes) {
+        match read_bounded(&self.place(name), max_bytes) {
             Ok(value) => Ok(Some(value)),
             Err(error)
                 if matches!(
@@ -150,24 +150,6 @@ impl Drop for ReservedSpace {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
-}
-
-/// Reads a regular file into one buffer, since a value may be secret and the buffer is overwritten.
-fn read_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    // Checked before the file is opened, since opening a pipe waits for its writer.
-    let metadata = path.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let too_large =
-        || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {max_bytes} bytes"));
-    if metadata.len() > max_bytes {
-        return Err(too_large());
-    }
-    let size = usize::try_from(metadata.len()).unwrap_or_default();
-    let mut value = Vec::with_capacity(size + 1);
-    File::open(path)?.take(max_bytes + 1).read_to_end(&mut value)?;
-    if value.len() as u64 > max_bytes { Err(too_large()) } else { Ok(value) }
 }
 
 fn with_extension(name: &str, extension: &str) -> String {
