@@ -16,8 +16,8 @@ pub(crate) use causes::with_causes;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;
 pub(crate) use files::{
-    ReplaceError, create_file, make_private, make_private_directory, read_at_most, read_bounded,
-    read_text, remove_file, replace_file,
+    ReplaceError, StagedFile, WriteOptions, create_file, make_private, make_private_directory,
+    read_at_most, read_bounded, read_text, remove_file, replace_file,
 };
 pub(crate) use lock::Lock;
 pub(crate) use lock_wait::{

@@ -10,7 +10,9 @@ use super::{
     PruneLimits, Store, StoreLease, StoredVersion,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
-use crate::base::{make_private_directory, read_bounded, try_lock_file};
+use crate::base::{
+    StagedFile, WriteOptions, make_private_directory, read_bounded, try_lock_file,
+};
 
 /// The extension of a file that reserves space for the next version of a value.
 const RESERVED_EXTENSION: &str = "room";
@@ -83,15 +85,10 @@ impl Store for FileStore {
 
     fn put(&self, name: &str, value: &[u8]) -> io::Result<()> {
         self.prepare()?;
-        let unfinished = self.place(&with_extension(name, UNFINISHED_EXTENSION));
-        let written = create_new_file(&unfinished).and_then(|mut file| {
-            file.write_all(value)?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&unfinished, self.place(name))).inspect_err(|_| {
-            // On a full disk the file may be incomplete.
-            let _ = fs::remove_file(&unfinished);
-        })
+        let unfinished = with_extension(name, UNFINISHED_EXTENSION);
+        let options =
+            WriteOptions { unfinished_name: Some(&unfinished), ..WriteOptions::default() };
+        StagedFile::write(&self.place(name), value, options)?.replace()
     }
 
     fn remove(&self, name: &str) -> io::Result<bool> {
