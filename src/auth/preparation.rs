@@ -36,7 +36,7 @@ impl Auth {
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
         let target = login_target(server)?;
-        self.0.store.check_writable()?;
+        self.0.store.check_writable(&target.key)?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
         let auth_server = discover(&target, challenge.unwrap_or_default()).await?;

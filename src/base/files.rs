@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use tempfile::NamedTempFile;
@@ -27,6 +28,9 @@ pub(crate) struct WriteOptions<'a> {
     pub unfinished_name: Option<&'a str>,
     /// By default only the current user can access the file.
     pub permissions: Option<fs::Permissions>,
+    /// The time of modification of the file that is replaced. The new file gets a later one, also
+    /// if the clock of the file system is too coarse to tell them apart.
+    pub newer_than: Option<SystemTime>,
 }
 
 /// A complete file next to the path that it is for. If it is dropped before it is moved there, it
@@ -54,6 +58,11 @@ impl StagedFile {
         file.as_file_mut().write_all(content)?;
         if let Some(permissions) = options.permissions {
             file.as_file().set_permissions(permissions)?;
+        }
+        if let Some(before) = options.newer_than
+            && file.as_file().metadata()?.modified()? <= before
+        {
+            file.as_file().set_modified(before + Duration::from_micros(1))?;
         }
         file.as_file().sync_all()?;
         Ok(Self { file, path: path.to_owned() })

@@ -76,9 +76,10 @@ fn check_lineage(options: &Options, file: &ConfigFile, edits: &[ConfigEdit]) -> 
     let Some(config) = after.ok().and_then(|after| settings::parse(&after, options).ok()) else {
         return Ok(());
     };
-    let itself =
-        config.servers.iter().find(|server| lineage::is_dormouse_itself(server, &file.path));
-    match itself {
+    let trusted = settings::trust_store_of_user();
+    let is_itself =
+        |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path, trusted.as_ref());
+    match config.servers.iter().find(is_itself) {
         Some(server) => Err(UsageError(lineage::refusal(&server.name)).into()),
         None => Ok(()),
     }
