@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Observer,
+    ServerObserver,
     activity::{Activity, ActivityGuard},
     noise::Noise,
     stale_lists::{Kinds, StaleLists},
@@ -83,7 +83,7 @@ pub(super) struct ServerInbound {
 
 struct InboundContext {
     name: String,
-    observer: Arc<dyn Observer>,
+    observer: Arc<dyn ServerObserver>,
     stale: Arc<StaleLists>,
     activity: Arc<Activity>,
     peer: Peer,
@@ -94,7 +94,7 @@ struct InboundContext {
 impl ServerInbound {
     pub(super) fn new(
         name: String,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn ServerObserver>,
         stale: Arc<StaleLists>,
         activity: Arc<Activity>,
         peer: Peer,
