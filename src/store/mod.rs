@@ -5,6 +5,7 @@
 //! [`Stores`] makes the stores.
 
 mod file_store;
+mod lease_wait;
 mod pruning;
 mod store_lease;
 mod stored_version;
@@ -13,8 +14,9 @@ mod value_store;
 mod watching;
 
 pub(crate) use file_store::FileStore;
+pub(crate) use lease_wait::{lease, lease_blocking};
 pub(crate) use pruning::PruneLimits;
-pub(crate) use store_lease::{StoreLease, lease, lease_blocking};
+pub(crate) use store_lease::StoreLease;
 pub(crate) use stored_version::StoredVersion;
 pub(crate) use stores::Stores;
 pub(crate) use value_store::Store;
