@@ -24,6 +24,7 @@ mod noise;
 mod process;
 #[cfg(unix)]
 mod process_group;
+mod question;
 mod server_observer;
 mod server_state;
 mod server_status;
@@ -41,9 +42,9 @@ pub(crate) use context::Context;
 pub(crate) use fetch::offerable;
 pub(crate) use handle::Upstream;
 pub(crate) use http::HttpClient;
-pub(crate) use inbound::Question;
 pub(crate) use lease::Lease;
 pub(crate) use process::LINEAGE_VARIABLE;
+pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};
 pub(crate) use server_status::{Phase, Status, StaysAwake};
 pub(crate) use stale_lists::Kinds;
