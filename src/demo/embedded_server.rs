@@ -14,6 +14,9 @@ use super::{
 };
 use crate::protocol::method;
 
+/// The hidden argument that makes the program one of the demo's servers.
+pub(crate) const SERVER_ARGUMENT: &str = "__demo-server";
+
 /// Serves the embedded server of this name until the input ends.
 pub(crate) fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCode {
     let Some(server) = embedded_servers().into_iter().find(|server| server.name == name) else {
