@@ -22,9 +22,8 @@
 //! - [`store`]: what outlives a process: values by name, behind one trait.
 //! - [`base`]: helpers for every layer: locks, blocking work, and errors of the machine.
 //!
-//! Most layers may use [`catalog`] (the lists of servers, as immutable values) and [`config`].
-//! `catalog` uses `config`, `protocol`, `wire`, `store` and `base` itself, `config` only `store` and
-//! `base`.
+//! Most layers may use [`catalog`] (the lists of servers, as immutable values) and [`config`], of
+//! which `catalog` uses `config`, `protocol`, `wire` and those below, and `config` only the latter.
 
 #![warn(unreachable_pub)]
 

@@ -90,7 +90,7 @@ fn call_of<'a>(
     let is_task = task.is_some();
     let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
     let sent = Some(task.unwrap_or_else(|| sent.clone()));
-    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).as_task(is_task)
+    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
 }
 
 /// Loads a server. With stable lists, known catalogs are read first, so that lists do not depend on

@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 
     /// Has the pipeline wait for the result of the task that the request creates.
-    pub(in crate::proxy) fn as_task(self, is_task: bool) -> Self {
+    pub(in crate::proxy) fn awaiting_task(self, is_task: bool) -> Self {
         Self { is_task, ..self }
     }
 }
