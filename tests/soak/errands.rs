@@ -158,7 +158,7 @@ impl Errands {
         match tokio::time::timeout(NOTIFICATION_TIMEOUT, waiting).await {
             Ok(_) => drop(self.ledger.notified.fetch_add(1, Ordering::Relaxed)),
             Err(_) => {
-                self.ledger.find(Fault::Lost, format!("{payload}: the host never got {what}"))
+                self.ledger.find(Fault::Lost, format!("{payload}: the host never got {what}"));
             }
         }
     }

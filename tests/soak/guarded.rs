@@ -21,7 +21,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::server::{Output, journal, text};
+use crate::server::{Journal, open_journal, text};
 
 /// The time for which a token is good. The server tells clients nothing else.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub struct Guarded {
 
 struct Shared {
     origin: String,
-    output: Output,
+    journal: Journal,
     tokens: Mutex<HashMap<String, Instant>>,
     given: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl Guarded {
         let origin = format!("http://{}", listener.local_addr()?);
         let shared = Arc::new(Shared {
             origin: origin.clone(),
-            output: journal(journals, "guarded"),
+            journal: open_journal(journals, "guarded"),
             tokens: Mutex::default(),
             given: AtomicU64::new(0),
         });
@@ -128,7 +128,7 @@ async fn answer(
         Some("tools/call") => {
             let arguments = &params["arguments"];
             let payload = arguments["payload"].as_str().unwrap_or_default();
-            shared.output.note(payload);
+            shared.journal.note(payload);
             let filling = arguments["size"].as_u64().and_then(|size| usize::try_from(size).ok());
             let name = params["name"].as_str().unwrap_or_default();
             match filling {

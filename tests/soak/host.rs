@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Maximum time for an answer. All deadlines of dormouse are shorter.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum number of times that a call asks something.
 const MAX_QUESTIONS: usize = 3;
 
@@ -181,7 +181,7 @@ impl Host {
 
     async fn send(&self, message: &Value) -> io::Result<()> {
         match &self.wire {
-            Wire::Pipes(pipes) => pipes.send(message).await,
+            Wire::Pipes(pipes) => pipes.send(message),
             Wire::Http(wire) => wire.send(message).await,
         }
     }

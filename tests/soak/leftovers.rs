@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::{
     ledger::{Fault, Ledger},
     processes::{command_line, descendants, descriptors, resident_kilobytes},
@@ -13,7 +11,7 @@ use crate::{
 
 /// Maximum time after the last host for everything to be gone: the timeouts of sessions (10 s) and
 /// of idle servers (3 s), and the time that servers have to end.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Descriptors that may be open in addition to those before the first host, such as kept-alive
 /// connections.
 const DESCRIPTOR_SLACK: usize = 12;
@@ -62,7 +60,7 @@ async fn left(service: &Service, before: Sample) -> Vec<String> {
     match service.status().await {
         Err(error) => left.push(format!("the service reports no status: {error}")),
         Ok(status) => {
-            if status["hosts"] != Value::from(0) {
+            if status["hosts"] != 0 {
                 left.push(format!("{} hosts are still attached", status["hosts"]));
             }
             for server in status["servers"].as_array().into_iter().flatten() {

@@ -20,7 +20,7 @@ const PAGE: usize = 4;
 
 struct Server {
     kind: ServerKind,
-    output: Output,
+    journal: Journal,
     subscribed: HashSet<String>,
     /// Calls that wait for the answer to a question, with their payloads, by the question's id.
     asked: HashMap<u64, (Value, String)>,
@@ -29,45 +29,43 @@ struct Server {
     extra_tools: Vec<String>,
 }
 
-/// The output of the server and its journal. Clones share them.
+/// The record of the calls that a server executes. Clones share one file.
 #[derive(Clone)]
-pub struct Output {
-    journal: Arc<Mutex<File>>,
-}
+pub struct Journal(Arc<Mutex<File>>);
 
-impl Output {
+impl Journal {
     /// Notes that the call with this payload is executed.
     pub fn note(&self, payload: &str) {
-        let mut journal = self.journal.lock().expect("no writer panics");
+        let mut journal = self.0.lock().expect("no writer panics");
         journal.write_all(format!("{payload}\n").as_bytes()).expect("the journal can be written");
     }
+}
 
-    fn write(&self, line: impl std::fmt::Display) {
-        let mut output = std::io::stdout().lock();
-        // dormouse may have closed the other end.
-        let _ = writeln!(output, "{line}").and_then(|()| output.flush());
-    }
+fn write(line: impl std::fmt::Display) {
+    let mut output = std::io::stdout().lock();
+    // dormouse may have closed the other end.
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
 
-    fn reply(&self, id: &Value, result: &Value) {
-        self.write(json!({"jsonrpc": "2.0", "id": id, "result": result}));
-    }
+fn reply(id: &Value, result: &Value) {
+    write(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
 
-    fn notify(&self, method: &str, params: &Value) {
-        self.write(json!({"jsonrpc": "2.0", "method": method, "params": params}));
-    }
+fn notify(method: &str, params: &Value) {
+    write(json!({"jsonrpc": "2.0", "method": method, "params": params}));
 }
 
 /// Opens the journal of this process.
-pub fn journal(directory: &std::path::Path, name: &str) -> Output {
+pub fn open_journal(directory: &std::path::Path, name: &str) -> Journal {
     let path = directory.join(format!("{name}-{}", std::process::id()));
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    Output { journal: Arc::new(Mutex::new(file.expect("the journal can be created"))) }
+    Journal(Arc::new(Mutex::new(file.expect("the journal can be created"))))
 }
 
 pub fn serve(arguments: &ServerArguments) {
     let mut server = Server {
         kind: arguments.kind,
-        output: journal(&arguments.journal, arguments.kind.name()),
+        journal: open_journal(&arguments.journal, arguments.kind.name()),
         subscribed: HashSet::new(),
         asked: HashMap::new(),
         last_question: 0,
@@ -90,12 +88,12 @@ impl Server {
             }
             Some("tools/call") => {
                 if let Some(result) = self.call(params, id) {
-                    self.output.reply(id, &self.completed(result));
+                    reply(id, &self.completed(result));
                 }
             }
             Some(method) if !id.is_null() => match self.answer(method, params) {
-                Some(result) => self.output.reply(id, &self.completed(result)),
-                None => self.output.write(json!({
+                Some(result) => reply(id, &self.completed(result)),
+                None => write(json!({
                     "jsonrpc": "2.0", "id": id,
                     "error": {"code": -32601, "message": "Method not found"},
                 })),
@@ -148,7 +146,7 @@ impl Server {
             }
             "resources/read" => {
                 let uri = params["uri"].as_str()?;
-                self.output.note(uri.rsplit('/').next()?);
+                self.journal.note(uri.rsplit('/').next()?);
                 let contents = json!([{"uri": uri, "text": format!("content of {uri}")}]);
                 json!({"contents": contents, "ttlMs": 0, "cacheScope": "private"})
             }
@@ -160,7 +158,7 @@ impl Server {
             }
             "prompts/get" => {
                 let payload = params["arguments"]["payload"].as_str()?;
-                self.output.note(payload);
+                self.journal.note(payload);
                 json!({"messages": [], "description": format!("prompt {payload}")})
             }
             _ => return None,
@@ -193,9 +191,14 @@ impl Server {
         let arguments = &params["arguments"];
         let payload = arguments["payload"].as_str().unwrap_or_default().to_owned();
         match params["name"].as_str().unwrap_or_default() {
-            "ask" if self.kind == ServerKind::Modern => return self.ask_modern(params, &payload),
-            "ask" => return self.ask(id, payload),
-            _ => self.output.note(&payload),
+            "ask" if self.kind == ServerKind::Modern => {
+                return Some(self.ask_modern(params, &payload));
+            }
+            "ask" => {
+                self.ask(id, payload);
+                return None;
+            }
+            _ => self.journal.note(&payload),
         }
         match params["name"].as_str().unwrap_or_default() {
             "big" => Some(text(&format!("big {payload} {}", "x".repeat(size(arguments))))),
@@ -204,14 +207,14 @@ impl Server {
                 for step in 1..=size(arguments) {
                     let progress =
                         json!({"progressToken": token, "progress": step, "message": payload});
-                    self.output.notify("notifications/progress", &progress);
+                    notify("notifications/progress", &progress);
                 }
                 Some(text(&format!("progress {payload}")))
             }
             "touch" => {
                 let uri = arguments["uri"].as_str().unwrap_or_default();
                 if self.subscribed.contains(uri) {
-                    self.output.notify("notifications/resources/updated", &json!({"uri": uri}));
+                    notify("notifications/resources/updated", &json!({"uri": uri}));
                 }
                 Some(text(&format!("touch {payload}")))
             }
@@ -220,7 +223,7 @@ impl Server {
                 if self.extra_tools.len() > MAX_EXTRA_TOOLS {
                     self.extra_tools.remove(0);
                 }
-                self.output.notify("notifications/tools/list_changed", &json!({}));
+                notify("notifications/tools/list_changed", &json!({}));
                 Some(text(&format!("grow {payload}")))
             }
             "slow" => {
@@ -228,7 +231,7 @@ impl Server {
                 None
             }
             "flood" => {
-                self.flood(size(arguments));
+                flood(size(arguments));
                 Some(text(&format!("flood {payload}")))
             }
             "die" => std::process::exit(3),
@@ -238,29 +241,28 @@ impl Server {
     }
 
     /// Asks the host of a legacy connection.
-    fn ask(&mut self, id: &Value, payload: String) -> Option<Value> {
+    fn ask(&mut self, id: &Value, payload: String) {
         self.last_question += 1;
         let question = self.last_question;
-        self.output.write(json!({
+        write(json!({
             "jsonrpc": "2.0", "id": question, "method": "elicitation/create",
             "params": question_params(&payload),
         }));
         self.asked.insert(question, (id.clone(), payload));
-        None
     }
 
     /// Asks the host in the result, and goes on when the call comes again.
-    fn ask_modern(&self, params: &Value, payload: &str) -> Option<Value> {
+    fn ask_modern(&self, params: &Value, payload: &str) -> Value {
         let Some(answer) = params["inputResponses"]["q"].as_object() else {
             let question =
                 json!({"method": "elicitation/create", "params": question_params(payload)});
-            return Some(json!({
+            return json!({
                 "resultType": "input_required", "requestState": payload,
                 "inputRequests": {"q": question},
-            }));
+            });
         };
-        self.output.note(payload);
-        Some(asked(payload, &answer["content"]))
+        self.journal.note(payload);
+        asked(payload, &answer["content"])
     }
 
     fn take_answer(&mut self, message: &Value) {
@@ -268,29 +270,29 @@ impl Server {
         else {
             return;
         };
-        self.output.note(&payload);
-        self.output.reply(&call, &asked(&payload, &message["result"]["content"]));
+        self.journal.note(&payload);
+        reply(&call, &asked(&payload, &message["result"]["content"]));
     }
 
     fn answer_later(&self, id: Value, payload: String) {
-        let (output, cancelled) = (self.output.clone(), self.cancelled.clone());
+        let cancelled = self.cancelled.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(600));
             if !cancelled.lock().unwrap().contains(&id.to_string()) {
-                output.reply(&id, &text(&format!("slow {payload}")));
+                reply(&id, &text(&format!("slow {payload}")));
             }
         });
     }
+}
 
-    /// Writes log messages, lines that are no messages, and lines to standard error.
-    fn flood(&self, lines: usize) {
-        for line in 0..lines {
-            let data = format!("line {line}: {}", "y".repeat(200));
-            self.output.notify("notifications/message", &json!({"level": "debug", "data": data}));
-            if line % 50 == 0 {
-                self.output.write("this is not a message");
-                eprintln!("soak server: {data}");
-            }
+/// Writes log messages, lines that are not messages, and lines to standard error.
+fn flood(lines: usize) {
+    for line in 0..lines {
+        let data = format!("line {line}: {}", "y".repeat(200));
+        notify("notifications/message", &json!({"level": "debug", "data": data}));
+        if line % 50 == 0 {
+            write("this is not a message");
+            eprintln!("soak server: {data}");
         }
     }
 }

@@ -64,8 +64,7 @@ impl ServerKind {
     /// Returns the settings of the server's entry in the config.
     pub fn settings(self) -> Value {
         match self {
-            Self::Steady => json!({"startup": "eager"}),
-            Self::Changing => json!({"startup": "eager"}),
+            Self::Steady | Self::Changing => json!({"startup": "eager"}),
             Self::Sleeper => json!({"startup": "lazy", "idleTimeout": 1}),
             Self::Asking => json!({"startup": "lazy", "isolation": "session"}),
             Self::Frozen => json!({"startup": "hybrid", "timeouts": {"call": 4}}),

@@ -201,8 +201,8 @@ impl CallQuestions {
         }
     }
 
-    /// Gives the questions that are left to other calls in flight: a server on stdio does not say to
-    /// which call a question belongs.
+    /// Gives the questions that are left to other calls in flight: a server on stdio does not say
+    /// to which call a question belongs.
     fn hand_over(mut self, fleet: &Fleet, instance: Instance) {
         self.arriving.close();
         let arrived = std::iter::from_fn(|| self.arriving.try_recv().ok());

@@ -1,5 +1,5 @@
-//! The stage *lease*: an instance for a request; the server is woken or loaded, and a user logs in if
-//! needed.
+//! The stage *lease*: an instance for a request. The server is woken or loaded, and a user logs in
+//! if needed.
 
 use super::{
     forward_error::ForwardError,
