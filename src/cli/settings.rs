@@ -180,12 +180,7 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
         config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.settings.idle_timeout;
         override_server(server, options);
-        // The flag of dynamic-mcp is for servers without a timeout of their own.
-        if parsed.own_idle_timeouts.contains(&server.name) {
-            server.settings.idle_timeout = own;
-        }
     }
     if let Some(name) = &options.profile {
         let Some(profile) = config.profiles.get(name).cloned() else {
@@ -214,7 +209,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
     if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
     }
-    if let Some(timeout) = options.idle_timeout {
+    if let Some(timeout) = options.idle_timeout.filter(|_| !server.keeps_idle_timeout) {
         server.settings.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }

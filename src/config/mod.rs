@@ -14,7 +14,6 @@ mod environment;
 mod excerpt;
 mod expand;
 mod find;
-mod foreign;
 mod format;
 mod key_path;
 mod keys;
@@ -25,6 +24,7 @@ mod parse;
 mod parsed_config;
 mod plain_words;
 mod problem;
+mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
 mod tools;
@@ -36,12 +36,12 @@ mod unknown_key;
 mod watch;
 
 pub(crate) use convert::{Converted, convert};
+pub(crate) use dialect::Dialect;
 pub(crate) use duration::parse_duration;
 pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;
 pub(crate) use excerpt::excerpt;
 pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
-pub(crate) use foreign::Dialect;
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use keys::{
@@ -50,8 +50,8 @@ pub(crate) use keys::{
 };
 pub(crate) use merge::ToolChanges;
 pub(crate) use model::{
-    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Settings,
-    Transport, Wrapping,
+    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, ServerPaths,
+    Settings, Transport, Wrapping,
 };
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub(crate) use parse::check_entry;

@@ -32,6 +32,7 @@ pub struct Settings {
     /// a config.
     pub lineage: Option<String>,
     pub wrapping: Wrapping,
+    pub server_paths: ServerPaths,
 }
 
 /// Whether dormouse serves a config, or wraps the one server of its command line.
@@ -45,6 +46,16 @@ pub enum Wrapping {
     Exclusive,
 }
 
+/// The paths of the endpoints of single servers over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerPaths {
+    /// `/servers/<name>/…`
+    #[default]
+    Prefixed,
+    /// Also `/<name>/…`.
+    AlsoAtRoot,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
@@ -53,6 +64,8 @@ pub struct ServerConfig {
     pub enabled: bool,
     pub startup: Startup,
     pub settings: ServerSettings,
+    /// True if the idle timeout takes precedence over the command line.
+    pub keeps_idle_timeout: bool,
     pub protocol: Protocol,
     pub isolation: Isolation,
     pub offer: OfferRules,
@@ -152,6 +165,7 @@ impl ServerConfig {
                 max_result_bytes: other.settings.max_result_bytes,
                 ..self.settings.clone()
             },
+            keeps_idle_timeout: other.keeps_idle_timeout,
             endpoint: other.endpoint.clone(),
             ..self.clone()
         };

@@ -277,6 +277,7 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         },
         limits: now.limits.clone(),
         wrapping: now.wrapping,
+        server_paths: now.server_paths,
         // Access changes at once: a removed token opens nothing any more.
         http: HttpSettings {
             auth_tokens: wanted.http.auth_tokens.clone(),

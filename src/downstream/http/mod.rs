@@ -32,7 +32,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(crate) use guard::HttpAccess;
 
 use crate::{
-    config::Surface,
+    config::{ServerPaths, Surface},
     proxy::{Endpoint, Fleet},
 };
 use guard::{Guard, GuardState, RefusalLog, TokenHash};
@@ -70,8 +70,6 @@ pub(crate) struct HttpRoutes {
     pub access: HttpAccess,
     /// The routes for operators.
     pub api: Router,
-    /// True if the endpoints at `/servers/<name>/` are also at `/<name>/`.
-    pub servers_at_root: bool,
 }
 
 /// Listens on an address.
@@ -94,7 +92,7 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api, servers_at_root } = routes;
+    let HttpRoutes { access, api } = routes;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
@@ -107,9 +105,10 @@ pub(crate) async fn serve(
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     });
-    let app = match router(&front, guard_state, api) {
-        plain if servers_at_root => with_servers_at_root(plain, &front),
-        plain => plain,
+    let plain = router(&front, guard_state, api);
+    let app = match front.fleet.settings().server_paths {
+        ServerPaths::Prefixed => plain,
+        ServerPaths::AlsoAtRoot => with_servers_at_root(plain, &front),
     };
     let expiring = tokio::spawn(sessions::expire(front.clone()));
     let stopping = {
