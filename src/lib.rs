@@ -59,8 +59,7 @@ pub mod internals {
 
     pub mod catalog {
         pub use crate::catalog::{
-            Cache, ExposedCatalog, Item, SearchHit, SearchTarget, ServerCatalog, ServerId,
-            Snapshot, Tool, ToolRef,
+            Cache, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool, ToolRef,
         };
     }
 

@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{ServerId, Snapshot};
+use super::{OfferId, Snapshot};
 
 /// A choice of offers: of an endpoint, and of a session that loads its own servers. What a choice
 /// shows is a snapshot again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct OfferChoice {
     /// The only offer, which has bare names: the host is connected to `/servers/<name>`.
-    pub only: Option<ServerId>,
+    pub only: Option<OfferId>,
     /// The offers that the session has loaded; `None` where loads are for all sessions.
-    pub loaded: Option<Arc<BTreeSet<ServerId>>>,
+    pub loaded: Option<Arc<BTreeSet<OfferId>>>,
 }
 
 impl OfferChoice {
@@ -23,7 +23,7 @@ impl OfferChoice {
     /// Returns the part of a snapshot that is chosen.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> Snapshot {
         let loaded = match &self.loaded {
-            Some(loaded) => snapshot.seen_by(|server| loaded.contains(&server)),
+            Some(loaded) => snapshot.seen_by(|offer| loaded.contains(&offer)),
             None => snapshot.clone(),
         };
         match self.only_in(snapshot) {
@@ -33,7 +33,7 @@ impl OfferChoice {
     }
 
     /// Returns the only offer, unless the snapshot has only one anyway.
-    fn only_in(&self, snapshot: &Snapshot) -> Option<ServerId> {
+    fn only_in(&self, snapshot: &Snapshot) -> Option<OfferId> {
         self.only.filter(|_| snapshot.sole.is_none())
     }
 }

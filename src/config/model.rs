@@ -141,6 +141,13 @@ pub struct Launch {
     pub inherit_env: bool,
 }
 
+impl OfferRules {
+    /// Returns whether hosts see and may call a tool.
+    pub fn allow_tool(&self, tool: &str) -> bool {
+        self.features.tools && self.tools.allow(tool)
+    }
+}
+
 impl Config {
     /// Keeps only the servers and tools of a profile.
     pub fn choose(&mut self, profile: &Profile) {

@@ -87,6 +87,16 @@ impl Audience {
         }
     }
 
+    /// Tells each host that its lists have changed for which `changes` names any.
+    pub(super) fn announce_each(&self, changes: impl Fn(&dyn Host) -> Changes) {
+        for host in self.hosts() {
+            let changes = changes(host.as_ref());
+            if changes.any() {
+                host.announce(changes);
+            }
+        }
+    }
+
     /// Returns whether the only host does not read what servers send.
     ///
     /// Servers never wait for one of several hosts, since the others would wait with them: messages

@@ -65,12 +65,15 @@ fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId>
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
         .live()
         .map(|(_, view, exposed)| {
-            (view.server, extension::declared(&exposed.catalog.greeting.capabilities))
+            (view.server(), extension::declared(&exposed.catalog.greeting.capabilities))
         })
         .collect();
     let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
         let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
-        all.map(|(server, _)| *server).collect()
+        let mut servers: Vec<ServerId> = all.map(|(server, _)| *server).collect();
+        // A server may have several offers.
+        servers.dedup();
+        servers
     };
     // `resources/directory/read` belongs to the extension for skills.
     let is_directory = method == method::RESOURCES_DIRECTORY_READ;
@@ -223,7 +226,7 @@ fn about_tool(
     let ToolResolution::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
     let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
-    having.contains(&view.server).then_some((view.server, params))
+    having.contains(&view.server()).then_some((view.server(), params))
 }
 
 fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {

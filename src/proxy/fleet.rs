@@ -10,8 +10,8 @@ use super::{
     task_table::Tasks,
 };
 use crate::{
-    catalog::ServerId,
-    config::{ServerConfig, Settings, Wrapping},
+    catalog::{Offer, OfferId, Presence, ServerId},
+    config::{Settings, Surface, Wrapping},
     upstream::Context,
     wire::Raw,
 };
@@ -57,13 +57,21 @@ impl Fleet {
     pub(crate) fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
-        let only = is_wrapped.then(|| self.servers.roster().ids().next()).flatten();
+        let only =
+            is_wrapped.then(|| self.servers.roster().ids().next()).flatten().map(OfferId::whole);
         Endpoint { surface: settings.lists.surface, only }
     }
 
-    /// Returns the id and config of the enabled server of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
-        self.servers.find(name)
+    /// Returns the endpoint of the offer of this name, unless the config has switched it off. A
+    /// host that names no surface gets the one that the config has for the server.
+    pub(crate) fn endpoint_of(&self, name: &str, surface: Option<Surface>) -> Option<Endpoint> {
+        let snapshot = self.board.snapshot();
+        let is_enabled = |offer: &&Arc<Offer>| !matches!(offer.presence, Presence::Disabled);
+        let mut offers = snapshot.offers.iter().filter(is_enabled);
+        let offer = offers.find(|offer| offer.name == name)?;
+        let surface =
+            surface.unwrap_or_else(|| self.servers.config(offer.server()).endpoint.surface);
+        Some(Endpoint { surface, only: Some(offer.id) })
     }
 
     /// Returns the bearer tokens that open only the endpoints of one server, by its name.

@@ -9,7 +9,7 @@ use super::{
     publishing,
 };
 use crate::{
-    catalog::{Presence, ServerId},
+    catalog::{OfferId, Presence},
     config::Isolation,
     protocol::{Greeting, introduced, offered_capabilities, routed_capabilities},
     upstream::LoadError,
@@ -67,34 +67,35 @@ impl Fleet {
 }
 
 async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greeting, Raw>> {
-    let server = caller.endpoint().passes_through()?;
+    let endpoint = caller.endpoint();
+    let (server, only) = (endpoint.passes_through()?, endpoint.only?);
     let own = fleet.servers.existing(fleet.instance(server, caller));
     if fleet.servers.config(server).isolation == Isolation::Session {
         let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
         if let Some(greeting) = known.filter(|greeting| greeting.answer.is_some()) {
             return Some(Ok(greeting));
         }
-        return greeting_of_started(fleet, server, caller).await;
+        return greeting_of_started(fleet, only, caller).await;
     }
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    if let Some(Presence::Live { exposed, .. }) =
-        snapshot.offer(server).map(|offer| &offer.presence)
+    if let Some(Presence::Live { exposed, .. }) = snapshot.offer(only).map(|offer| &offer.presence)
         && exposed.whole.greeting.answer.is_some()
     {
         return Some(Ok(exposed.whole.greeting.clone()));
     }
-    greeting_of_started(fleet, server, caller).await
+    greeting_of_started(fleet, only, caller).await
 }
 
 async fn greeting_of_started(
     fleet: &Fleet,
-    server: ServerId,
+    offer: OfferId,
     caller: &Caller,
 ) -> Option<Result<Greeting, Raw>> {
+    fleet.board.request(offer);
     // Hosts connect at their start, and must not ask their users then.
-    match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
+    match calls::lease(fleet, offer.server(), caller, AskLogin::InBrowser).await {
         Ok((_, lease)) => {
-            publishing::loaded_by(fleet, caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), offer);
             Some(Ok(lease.greeting().clone()))
         }
         Err(error) => refused_handshake(&error).map(Err),

@@ -1,6 +1,6 @@
 //! The start and the end of a fleet.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    catalog::{Cache, Snapshot},
+    catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, HttpClient, Watchdog},
 };
@@ -88,7 +88,15 @@ impl Fleet {
     /// again what was loaded when dormouse last ended.
     pub(crate) fn start(&self) {
         let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
-        self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
+        let snapshot = self.board.snapshot();
+        let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
+        let loaded: HashSet<ServerId> = offers
+            .map(|offer| {
+                self.board.request(offer.id);
+                offer.server()
+            })
+            .collect();
+        self.servers.begin(self.audience.first_era(), |server| loaded.contains(&server));
     }
 
     /// Ends all logins in progress: requests that wait for them fail.

@@ -114,11 +114,11 @@ async fn caught_up(fleet: &Fleet, caller: &Caller) {
 /// so that listing them is using it.
 async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let endpoint = caller.endpoint();
-    let Some(server) = endpoint.passes_through() else {
+    let (Some(server), Some(only)) = (endpoint.passes_through(), endpoint.only) else {
         return Ok(());
     };
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let presence = snapshot.offer(server).map(|offer| &offer.presence);
+    let presence = snapshot.offer(only).map(|offer| &offer.presence);
     // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
     let is_own = fleet.servers.config(server).isolation == Isolation::Session;
@@ -136,9 +136,10 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         return Ok(());
     }
     // Hosts list at their start, and must not ask their users then.
+    fleet.board.request(only);
     match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
         Ok(_) => {
-            publishing::loaded_by(fleet, caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), only);
             Ok(())
         }
         Err(error) => Err(error::internal(error.to_string())),

@@ -22,7 +22,7 @@ impl Fleet {
     /// Passes a notification of a host on to the servers that it concerns.
     pub(crate) fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
-        let only = host.endpoint().only;
+        let only = host.endpoint().only_server();
         for (instance, upstream) in self.servers.instances() {
             let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
             let is_concerned = is_theirs
@@ -85,7 +85,7 @@ pub(super) fn relay(
         // Unknown notifications pass if it is clear which server they come from.
         _ if cause.is_some() => {
             relay_to_callers(fleet, instance, notification, cause, |caller| {
-                caller.endpoint().only == Some(instance.server)
+                caller.endpoint().only_server() == Some(instance.server)
             });
         }
         _ => relay_to_hosts(fleet, instance, notification),
@@ -152,7 +152,8 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
     let is_concerned = |host: &dyn Host| {
         let endpoint = host.endpoint();
         instance.owner.is_none_or(|owner| owner == host.principal())
-            && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
+            && (endpoint.only_server() == Some(instance.server)
+                || is_known && endpoint.only.is_none())
             && fleet.board.has_loaded(Viewer::of(host), instance.server)
             && host.client().is_some_and(|client| client.era == Era::Legacy)
             && (method != method::MESSAGE || fleet.audience.levels().wants(host.id(), level))

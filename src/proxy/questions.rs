@@ -148,5 +148,5 @@ fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) 
         return true;
     }
     is_declared(&caller.client, method)
-        .unwrap_or_else(|| caller.endpoint().only == Some(instance.server))
+        .unwrap_or_else(|| caller.endpoint().only_server() == Some(instance.server))
 }

@@ -137,13 +137,15 @@ fn difference(
     let before = fleet.servers.roster();
     let mut fates = BTreeMap::new();
     let roster = before.reconfigured(servers, |id, was, version, config| {
-        let presence = snapshot.offer(id).map(|offer| &offer.presence);
+        let mut offers = snapshot.offers_of(id);
+        let is_evicted = offers.any(|(_, offer)| matches!(offer.presence, Presence::Evicted));
+        let is_live = snapshot.offers_of(id).any(|(_, offer)| offer.presence.origin().is_some());
         let (fate, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
                 if anew != Some(&config.name)
                     && config.has_same_connection(&was.config)
-                    && (!matches!(presence, Some(Presence::Evicted)) || config == was.config) =>
+                    && (!is_evicted || config == was.config) =>
             {
                 let is_shown_otherwise = config != was.config;
                 (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
@@ -151,8 +153,7 @@ fn difference(
             was => {
                 let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
                     was: was.clone(),
-                    stays_live: matches!(presence, Some(Presence::Live { .. }))
-                        && has_same_catalog(&config, &was.config),
+                    stays_live: is_live && has_same_catalog(&config, &was.config),
                 });
                 (fate, fleet.servers.start(id, version, config))
             }
@@ -179,10 +180,8 @@ fn reconfigured(
     before.reconfigured(
         Arc::new(settings),
         &roster.configs(),
-        |id| difference.stays_live(id),
-        |id, catalog, naming| {
-            catalogs::expose_as(fleet, id, catalog, &roster.slot(id).config, naming)
-        },
+        |server| difference.stays_live(server),
+        |offer, catalog| fleet.memory.expose(offer, catalog),
     )
 }
 
@@ -193,9 +192,9 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         if let Some(level) = fleet.audience.levels().most_verbose() {
             slot.upstream.want_log_level(level);
         }
-        let was_loaded = before.offer(id).is_some_and(|view| {
-            matches!(view.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. })
-        });
+        let mut offers = before.offers_of(id);
+        let was_loaded =
+            offers.any(|(_, offer)| offer.presence.origin() == Some(LoadOrigin::HostsRequest));
         if has_first_attempt(&slot.config) {
             fleet.servers.expect_first_attempt();
         }

@@ -72,7 +72,7 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
 
 /// Returns the server of a resource. At an endpoint of one server every resource is that server's.
 pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return ResourceRoute::Server(server);
     }
     let route = fleet.board.snapshot_for(caller.viewer()).route_resource(uri);
@@ -197,5 +197,5 @@ fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let having = fleet.extensions.lists.having(uri);
     let snapshot = fleet.board.snapshot_for(caller.viewer());
     let mut live = snapshot.live();
-    live.find(|(_, view, _)| having.contains(&view.server)).map(|(_, view, _)| view.server)
+    live.find(|(_, view, _)| having.contains(&view.server())).map(|(_, view, _)| view.server())
 }

@@ -74,14 +74,6 @@ impl Servers {
         self.roster.load().slot(server).config.clone()
     }
 
-    /// Returns the id and config of the enabled server of this name.
-    pub(super) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
-        let roster = self.roster.load();
-        let mut configs = roster.all().map(|(id, slot)| (id, &slot.config));
-        let found = configs.find(|(_, config)| config.enabled && config.name == name);
-        found.map(|(id, config)| (id, config.clone()))
-    }
-
     /// Returns whether an instance has the config that is in force.
     pub(super) fn is_current(&self, instance: Instance) -> bool {
         let roster = self.roster.load();
@@ -165,9 +157,9 @@ impl Servers {
 
     /// Connects the eager servers in the background, for hosts of this era, and learns what the
     /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again.
-    pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(&str) -> bool) {
-        for (_, slot) in self.roster().all() {
-            if slot.config.startup == Startup::Lazy && is_remembered(&slot.config.name) {
+    pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(ServerId) -> bool) {
+        for (id, slot) in self.roster().all() {
+            if slot.config.startup == Startup::Lazy && is_remembered(id) {
                 slot.upstream.restore();
             } else {
                 slot.begin(era);

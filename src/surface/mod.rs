@@ -20,7 +20,7 @@ pub(crate) use text::{counted, one_line, shortened};
 
 use crate::{
     base::is_hidden,
-    catalog::{Presence, ServerId, Snapshot, ToolRef, ToolResolution, WithheldReason},
+    catalog::{OfferId, Presence, ServerId, Snapshot, ToolRef, ToolResolution, WithheldReason},
     config::Surface,
     wire::{Raw, edit},
 };
@@ -39,8 +39,8 @@ pub(crate) struct View<'a> {
 pub(crate) enum Action {
     /// A complete result, which dormouse composed itself.
     Answer(Raw),
-    /// A load of this server, after which the request is evaluated again.
-    Load { server: ServerId },
+    /// A load of this offer, after which the request is evaluated again.
+    Load { offer: OfferId },
     /// A read of the stored catalogs of servers that are not loaded, after which the request is
     /// evaluated again.
     Recall,
@@ -91,8 +91,8 @@ impl View<'_> {
             return failure("tools/call needs the name of a tool");
         };
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        if let (Surface::Direct, Some(server)) = (self.surface, self.snapshot.sole) {
-            return self.call_of_sole(server, &name, params);
+        if let (Surface::Direct, Some(offer)) = (self.surface, self.snapshot.sole) {
+            return self.call_of_sole(offer, &name, params);
         }
         if self.lists_tools() && self.snapshot.tools().listed(&name).is_some() {
             // A wrapped server may have a tool with the name of one of dormouse's tools.
@@ -116,9 +116,14 @@ impl View<'_> {
         own.unwrap_or_else(|| self.call_directly(&name, params))
     }
 
-    /// Returns the id of the server at this position.
-    fn id(self, server: usize) -> ServerId {
-        self.snapshot.offers[server].server
+    /// Returns the server of the offer at this position.
+    fn server(self, offer: usize) -> ServerId {
+        self.snapshot.offers[offer].server()
+    }
+
+    /// Returns the action that loads the offer at this position.
+    fn load(self, offer: usize) -> Action {
+        Action::Load { offer: self.snapshot.offers[offer].id }
     }
 
     /// Returns whether the list contains tools of servers under their own names.
@@ -133,15 +138,15 @@ impl View<'_> {
 
     /// Handles a call in front of a single server. dormouse has no tools of its own here, so the
     /// server itself must reject a name that it does not list.
-    fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
-        let offer = &self.snapshot.offers[server];
-        match self.snapshot.tools().resolve_in(server, name) {
-            ToolResolution::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
+    fn call_of_sole(self, sole: usize, name: &str, params: &Raw) -> Action {
+        let offer = &self.snapshot.offers[sole];
+        match self.snapshot.tools().resolve_in(sole, name) {
+            ToolResolution::Withheld { tool, why, .. } => self.withheld(sole, &tool, why),
             _ => match &offer.presence {
                 Presence::Live { .. } => {
-                    Action::Forward { server: offer.server, params: params.clone() }
+                    Action::Forward { server: offer.server(), params: params.clone() }
                 }
-                Presence::Offered { .. } => Action::Load { server: offer.server },
+                Presence::Offered { .. } => self.load(sole),
                 Presence::Evicted | Presence::Disabled => {
                     failure(format!("server {:?} is not available", offer.name))
                 }
@@ -158,7 +163,7 @@ impl View<'_> {
                 } else {
                     edit::set(params, "name", &Raw::encode(&tool.name))
                 };
-                Action::Forward { server: self.id(at.server), params }
+                Action::Forward { server: self.server(at.offer), params }
             }
             Err(action) => action,
         }
@@ -169,27 +174,27 @@ impl View<'_> {
         let (_, tool) = self.snapshot.tools().tool(at);
         let name = Raw::encode(&tool.name);
         let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
-        Action::Forward { server: self.id(at.server), params }
+        Action::Forward { server: self.server(at.offer), params }
     }
 
     /// Returns the live tool of this name, or else the action to take.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
-        match (self.snapshot.tools().resolve_tool(name), self.last_app()) {
-            (ToolResolution::Ambiguous { candidates }, Some(app)) => {
-                let own = self.snapshot.tools().resolve_in(app, name);
-                let is_own = matches!(own, ToolResolution::Tool(_));
-                self.judge(
-                    name,
-                    if is_own { own } else { ToolResolution::Ambiguous { candidates } },
-                )
+        let resolved = match self.snapshot.tools().resolve_tool(name) {
+            ambiguous @ ToolResolution::Ambiguous { .. } => {
+                self.resolve_for_app(name).unwrap_or(ambiguous)
             }
-            (resolved, _) => self.judge(name, resolved),
-        }
+            resolved => resolved,
+        };
+        self.judge(name, resolved)
     }
 
-    /// Returns the position of the server whose app the host has shown last.
-    fn last_app(self) -> Option<usize> {
-        self.snapshot.position(self.apps?.last_read?)
+    /// Returns the tool of this name of the server whose app the host has shown last.
+    fn resolve_for_app(self, name: &str) -> Option<ToolResolution> {
+        let mut offers = self.snapshot.offers_of(self.apps?.last_read?);
+        offers.find_map(|(offer, _)| {
+            let own = self.snapshot.tools().resolve_in(offer, name);
+            matches!(own, ToolResolution::Tool(_)).then_some(own)
+        })
     }
 
     /// Returns the tool of this name, loaded or only known, or else the action to take.
@@ -203,15 +208,13 @@ impl View<'_> {
     fn judge(self, name: &str, resolved: ToolResolution) -> Result<ToolRef, Action> {
         match resolved {
             ToolResolution::Tool(at) => Ok(at),
-            ToolResolution::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
+            ToolResolution::NeedsLoad { offer } => Err(self.load(offer)),
             ToolResolution::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {} is ambiguous. It could be: {}",
                 text::repeated(name),
                 section::name_list(&candidates, MAX_NAME_LIST_BYTES)
             ))),
-            ToolResolution::Withheld { server, tool, why } => {
-                Err(self.withheld(server, &tool, why))
-            }
+            ToolResolution::Withheld { offer, tool, why } => Err(self.withheld(offer, &tool, why)),
             ToolResolution::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
         }
     }
@@ -221,14 +224,14 @@ impl View<'_> {
         if self.snapshot.is_recalled { action } else { Action::Recall }
     }
 
-    fn withheld(self, server: usize, tool: &str, why: WithheldReason) -> Action {
-        let name = &self.snapshot.offers[server].name;
+    fn withheld(self, offer: usize, tool: &str, why: WithheldReason) -> Action {
+        let name = &self.snapshot.offers[offer].name;
         match why {
             WithheldReason::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
-                Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
+                Action::Reexamine { server: self.server(offer), result: blocked(name, tool) }
             }
         }
     }

@@ -64,16 +64,16 @@ pub(crate) enum IndexedTools<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchTarget {
     Tool(ToolRef),
-    /// A server whose tools are not known until it is loaded.
-    Server(usize),
+    /// An offer, by position, whose tools are not known until it is loaded.
+    Offer(usize),
 }
 
 impl SearchTarget {
-    /// Returns the position of the server.
-    fn server(self) -> usize {
+    /// Returns the position of the offer.
+    fn offer(self) -> usize {
         match self {
-            Self::Tool(at) => at.server,
-            Self::Server(server) => server,
+            Self::Tool(at) => at.offer,
+            Self::Offer(offer) => offer,
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::catalog::Snapshot;
     use crate::{
-        catalog::{ExposedCatalog, Item as _, ServerCatalog, ServerId, Tool},
+        catalog::{Item as _, ServerCatalog, ServerId, Tool},
         config::{self, Environment},
         wire::Raw,
     };
@@ -121,11 +121,8 @@ mod tests {
         let known = known.map(|(at, tools)| {
             let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
             let catalog = Arc::new(ServerCatalog { tools, ..ServerCatalog::unknown() });
-            let (config, naming) = (&config.servers[at], snapshot.naming(at));
-            (
-                ServerId(at),
-                Arc::new(ExposedCatalog::new(&catalog, config, &BTreeSet::new(), naming)),
-            )
+            let offer = &snapshot.offers[at];
+            (offer.id, offer.expose(&catalog, &BTreeSet::new()))
         });
         snapshot.recalled(known.collect())
     }
@@ -134,7 +131,7 @@ mod tests {
     fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
         let name = |found: &SearchHit| match found.target {
             SearchTarget::Tool(at) => snapshot.tools().qualified(at),
-            SearchTarget::Server(server) => snapshot.offers[server].name.clone(),
+            SearchTarget::Offer(offer) => snapshot.offers[offer].name.clone(),
         };
         let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();
         assert_eq!(found, expected, "{query}");
@@ -179,7 +176,7 @@ mod tests {
             ["a1", "a2", "a3", "a4", "a5"].map(|name| (name, "Work work work")).into();
         let snapshot = snapshot(&[&works, &[]]);
         let found = snapshot.search_words("work", None, 3);
-        assert_eq!(found[2].target, SearchTarget::Server(1));
+        assert_eq!(found[2].target, SearchTarget::Offer(1));
     }
 
     #[test]
@@ -197,7 +194,7 @@ mod tests {
         let snapshot = snapshot(&[equal, equal]);
         finds(&snapshot, "send", &["a/one", "a/two", "b/one", "b/two"]);
         let within = snapshot.search_words("send", Some(1), 10);
-        assert!(within.iter().all(|found| found.target.server() == 1));
+        assert!(within.iter().all(|found| found.target.offer() == 1));
         assert_eq!(within.len(), 2);
         assert_eq!(snapshot.search_words("send", None, 3).len(), 3);
     }
@@ -224,7 +221,7 @@ mod tests {
     fn a_tool_is_found_by_its_meaning() {
         let snapshot = snapshot(&[&[("weather", "Forecast of rain"), ("book_flight", "Airlines")]]);
         let found = snapshot.search("travel by plane", None, 1);
-        assert_eq!(found[0].target, SearchTarget::Tool(ToolRef { server: 0, tool: 1 }));
+        assert_eq!(found[0].target, SearchTarget::Tool(ToolRef { offer: 0, tool: 1 }));
         assert!(found[0].reasons[0].starts_with("meaning: 0."), "{:?}", found[0].reasons);
         assert!(snapshot.search_words("travel by plane", None, 1).is_empty());
         insta::assert_snapshot!("reason_name", snapshot.search("weather", None, 1)[0].reasons[0]);

@@ -181,7 +181,7 @@ async fn path_of_server(State(front): State<Arc<HttpFront>>, mut request: Reques
         _ => return request,
     };
     let is_ours = rest.is_none() && OWN_PATHS.contains(&name);
-    if is_ours || front.fleet.find(&decoded).is_none() {
+    if is_ours || front.fleet.endpoint_of(&decoded, None).is_none() {
         return request;
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -260,13 +260,10 @@ fn resolve_endpoint(
         let own = front.fleet.endpoint();
         return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
     };
-    if let Some((server, config)) = front.fleet.find(&name) {
-        let surface = asked.unwrap_or(config.endpoint.surface);
-        Ok(Endpoint { surface, only: Some(server) })
-    } else {
+    front.fleet.endpoint_of(&name, asked).ok_or_else(|| {
         let message = format!("unknown server {name:?}");
-        Err(refusal(StatusCode::NOT_FOUND, None, &message))
-    }
+        refusal(StatusCode::NOT_FOUND, None, &message)
+    })
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     base::Lock,
-    catalog::ServerId,
+    catalog::OfferId,
     downstream::{
         HostIdentity, Session,
         identity::ToolListSync,
@@ -44,7 +44,7 @@ const MAX_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
 /// The properties that requests of the same host share.
-type HostKey = (TokenHash, Option<ServerId>, [u8; 32]);
+type HostKey = (TokenHash, Option<OfferId>, [u8; 32]);
 
 #[derive(Clone)]
 struct KnownHost {

@@ -112,10 +112,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::ServerId;
+    use crate::catalog::{OfferId, ServerId};
 
     fn chosen(servers: &[usize]) -> OfferChoice {
-        let loaded: BTreeSet<ServerId> = servers.iter().copied().map(ServerId).collect();
+        let offers = servers.iter().copied().map(ServerId).map(OfferId::whole);
+        let loaded: BTreeSet<OfferId> = offers.collect();
         OfferChoice { only: None, loaded: Some(Arc::new(loaded)) }
     }
 

@@ -7,7 +7,7 @@ use super::{
     logins::{self, AskLogin},
 };
 use crate::{
-    catalog::{Presence, ServerId},
+    catalog::ServerId,
     proxy::{Caller, Fleet, instance::Instance},
     upstream::{Lease, LoadError, Upstream},
 };
@@ -67,9 +67,8 @@ async fn wake(fleet: &Fleet, instance: Instance, caller: &Caller) -> Result<Leas
 pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream {
     let upstream = fleet.servers.upstream(instance, || {
         let snapshot = fleet.board.snapshot();
-        let is_live = snapshot
-            .offer(instance.server)
-            .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
+        let mut offers = snapshot.offers_of(instance.server);
+        let is_live = offers.any(|(_, offer)| offer.presence.origin().is_some());
         is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
     });
     if instance.owner.is_some() {
