@@ -95,6 +95,15 @@ impl ExposedCatalog {
         self.for_model.iter().map(|place| self.catalog.tools[*place].name.as_str()).collect()
     }
 
+    /// Returns the part of the catalog that narrower rules let through.
+    #[must_use]
+    pub(super) fn narrowed(&self, rules: &OfferRules, naming: Naming<'_>) -> Self {
+        let withheld = self.withheld.iter();
+        let changed = withheld.filter(|(_, why)| **why == WithheldReason::Changed);
+        let changed = changed.map(|(tool, _)| tool.clone()).collect();
+        Self::new(&self.whole, rules, &changed, naming)
+    }
+
     /// Returns a copy in which tools have the server's own names.
     #[must_use]
     pub fn bare(&self) -> Self {

@@ -179,15 +179,28 @@ impl Offer {
         Self { presence: Presence::Disabled, known: None, ..self.clone() }
     }
 
+    /// Returns a copy with only those tools that match these names or globs.
+    pub(super) fn narrowed(&self, tools: &[String]) -> Self {
+        let mut narrowed = self.clone();
+        narrowed.rules.tools.restrict(tools);
+        narrowed.with_catalogs(|offer, exposed| exposed.narrowed(&offer.rules, offer.naming()))
+    }
+
     /// Returns a copy in which tools have the server's own names.
     pub(super) fn bare(&self) -> Self {
-        let bare = |exposed: &Arc<ExposedCatalog>| Arc::new(exposed.bare());
+        let bare = Self { is_bare: true, ..self.clone() };
+        bare.with_catalogs(|_, exposed| exposed.bare())
+    }
+
+    /// Replaces the live catalog and the known one.
+    fn with_catalogs(self, replaced: impl Fn(&Self, &ExposedCatalog) -> ExposedCatalog) -> Self {
         let presence = match &self.presence {
             Presence::Live { exposed, origin } => {
-                Presence::Live { exposed: bare(exposed), origin: *origin }
+                Presence::Live { exposed: Arc::new(replaced(&self, exposed)), origin: *origin }
             }
             other => other.clone(),
         };
-        Self { presence, known: self.known.as_ref().map(bare), is_bare: true, ..self.clone() }
+        let known = self.known.as_ref().map(|known| Arc::new(replaced(&self, known)));
+        Self { presence, known, ..self }
     }
 }

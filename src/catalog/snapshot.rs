@@ -9,7 +9,7 @@ use super::{
     Changes, ExposedCatalog, IndexedServer, IndexedTools, LoadOrigin, Offer, OfferId, Presence,
     SearchHit, SearchIndex, ServerCatalog, ServerId, ToolRef, tool_names,
 };
-use crate::config::{Listing, ServerConfig, Settings, Wrapping};
+use crate::config::{Listing, ProfileName, ServerConfig, Settings, Wrapping};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -150,6 +150,21 @@ impl Snapshot {
             }
         }
         self.with_offers(offers)
+    }
+
+    /// Returns the snapshot with the offers and the tools of a profile. Positions do not change. A
+    /// profile that the config no longer has contains nothing.
+    #[must_use]
+    pub(super) fn within(&self, profile: &ProfileName) -> Self {
+        let profile = self.settings.profiles.get(profile);
+        let part = |offer: &Arc<Offer>| match profile.filter(|profile| profile.has(&offer.name)) {
+            None => Arc::new(offer.hidden()),
+            Some(profile) => match profile.tools(&offer.name) {
+                Some(tools) => Arc::new(offer.narrowed(tools)),
+                None => offer.clone(),
+            },
+        };
+        self.with_offers(self.offers.iter().map(part).collect())
     }
 
     /// Returns the snapshot in which only this offer is visible, under bare names. Positions do not
@@ -386,12 +401,40 @@ mod tests {
         let (snapshot, _) = snapshot.with(0, live(&snapshot.offers[0], &catalog));
         let (snapshot, _) = snapshot.with(1, live(&snapshot.offers[1], &catalog));
         let only = Some(snapshot.offers[1].id);
-        let chosen = OfferChoice { only, loaded: None }.of(&snapshot);
+        let chosen = OfferChoice { only, ..OfferChoice::default() }.of(&snapshot);
         assert_eq!(chosen.sole, Some(1));
         let listed = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
         assert_eq!(listed.collect::<Vec<_>>(), ["list_issues"]);
         let loaded = Arc::new([snapshot.offers[0].id].into());
-        let chosen = OfferChoice { only: None, loaded: Some(loaded) }.of(&snapshot);
+        let chosen = OfferChoice { loaded: Some(loaded), ..OfferChoice::default() }.of(&snapshot);
         assert_eq!(chosen.loadable(), ["github/issues"]);
+    }
+
+    #[test]
+    fn profile_chooses_offers_and_their_tools() {
+        let text = r#"{"profiles": {"p": {"servers": {"github": ["merge"]}},
+            "all": {"servers": {"github": null}}}, "mcpServers": {"github": {"command": "x"}}}"#;
+        let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
+        let (snapshot, catalog) = two_offers();
+        let choose = |profile: &str, later: &str| {
+            let mut settings = parsed.config.settings.clone();
+            settings.profiles.set_default(profile).unwrap();
+            let profile = settings.profiles.default_name().cloned();
+            settings.profiles.set_default(later).unwrap();
+            let offers = snapshot.offers.iter().map(|offer| Offer::clone(offer)).collect();
+            let whole = Snapshot::of(Arc::new(settings), offers);
+            let (whole, _) = whole.with(0, live(&whole.offers[0], &catalog));
+            let (whole, _) = whole.with(1, live(&whole.offers[1], &catalog));
+            OfferChoice { profile, ..OfferChoice::default() }.of(&whole)
+        };
+        let listed = |chosen: &Snapshot| {
+            let names = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
+            names.collect::<Vec<_>>()
+        };
+        // Each session has its own profile, whatever the default is.
+        assert_eq!(listed(&choose("p", "all")), ["github__merge"]);
+        assert_eq!(listed(&choose("all", "p")), ["github__list_issues", "github__merge"]);
+        let resolved = choose("p", "p").tools().resolve_tool("github/list_issues");
+        assert!(matches!(resolved, ToolResolution::Withheld { offer: 0, .. }), "{resolved:?}");
     }
 }

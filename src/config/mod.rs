@@ -24,6 +24,7 @@ mod parse;
 mod parsed_config;
 mod plain_words;
 mod problem;
+mod profiles;
 mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
@@ -45,8 +46,8 @@ pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app,
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use keys::{
-    AlwaysLoad, Features, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings,
-    Loads, Pin, Protocol, ServerSettings, Startup, Surface,
+    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings, Loads, Pin,
+    Protocol, ServerSettings, Startup, Surface,
 };
 pub(crate) use merge::ToolChanges;
 pub(crate) use model::{
@@ -58,6 +59,7 @@ pub(crate) use parse::check_entry;
 pub use parse::parse;
 pub(crate) use parsed_config::ParsedConfig;
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
+pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
 pub(crate) use tools::ToolRules;

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use url::Url;
 
 use super::{
-    OAuth, Unavailable,
+    OAuth, Profiles, Unavailable,
     keys::{
-        Features, HttpSettings, Isolation, Limits, ListSettings, LoadSettings, Profile, Protocol,
+        Features, HttpSettings, Isolation, Limits, ListSettings, LoadSettings, Protocol,
         ServerSettings, Startup, Surface,
     },
     tools::ToolRules,
@@ -18,7 +18,6 @@ pub struct Config {
     pub settings: Settings,
     /// The servers in the order of the file, which is their order of precedence.
     pub servers: Vec<ServerConfig>,
-    pub profiles: BTreeMap<String, Profile>,
 }
 
 /// The settings for all servers.
@@ -28,6 +27,7 @@ pub struct Settings {
     pub loading: LoadSettings,
     pub limits: Limits,
     pub http: HttpSettings,
+    pub profiles: Profiles,
     /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
     /// a config.
     pub lineage: Option<String>,
@@ -142,22 +142,14 @@ pub struct Launch {
 }
 
 impl OfferRules {
+    /// Returns whether nothing is left out.
+    pub fn allow_all(&self) -> bool {
+        self.tools.allows_all() && self.features == Features::default()
+    }
+
     /// Returns whether hosts see and may call a tool.
     pub fn allow_tool(&self, tool: &str) -> bool {
         self.features.tools && self.tools.allow(tool)
-    }
-}
-
-impl Config {
-    /// Keeps only the servers and tools of a profile.
-    pub fn choose(&mut self, profile: &Profile) {
-        for server in &mut self.servers {
-            match profile.servers.get(&server.name) {
-                None => server.enabled = false,
-                Some(Some(tools)) if !tools.is_empty() => server.offer.tools.restrict(tools),
-                Some(_) => {}
-            }
-        }
     }
 }
 

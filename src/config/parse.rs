@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, ConfigError, Environment, ParsedConfig, Problem, ServerConfig, Settings, Unavailable,
-    Wrapping,
+    Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig, Settings,
+    Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
@@ -31,19 +31,20 @@ pub fn parse(
     let mut reader = DocumentReader::new(&document, environment);
     let written = document.value();
     let mut root = written.clone();
-    let settings = settings(&mut reader, &written, &mut root);
+    let mut settings = settings(&mut reader, &written, &mut root);
     let server_settings: ServerSettings = reader.group(&written, &mut root);
     let RootEntry { profiles, mcp_servers, .. } = reader.read(&[], &written, root);
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
     }
+    settings.profiles = Profiles::new(profiles);
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut servers = Vec::new();
     for (name, entry) in mcp_servers {
         servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
     let warnings = reader.finish().map_err(|problems| invalid(&document, problems))?;
-    Ok(ParsedConfig { config: Config { settings, servers, profiles }, warnings })
+    Ok(ParsedConfig { config: Config { settings, servers }, warnings })
 }
 
 /// Checks whether an entry could be in a config.
@@ -85,6 +86,7 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         loading: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
+        profiles: Profiles::default(),
         lineage: None,
         wrapping: Wrapping::None,
         server_paths: reader.rules().server_paths,

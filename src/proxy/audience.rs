@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Host, HostId, Principal, instance::Instance};
+use super::{Host, HostId, Principal};
 use crate::{base::Lock, catalog::Changes, peer::Peer, protocol::Era};
 pub(super) use levels::LogLevels;
 pub(super) use subscriptions::Subscriptions;
@@ -23,7 +23,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time for which one message of a server waits for a host that does not read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The attached hosts. It knows no server: an [`Instance`] is only the key of a subscription.
+/// The attached hosts. It knows no server: an instance is only the key of a subscription.
 #[derive(Default)]
 pub(super) struct Audience {
     /// Attached hosts, oldest first.
@@ -54,16 +54,6 @@ impl Audience {
     /// Returns the attached hosts, oldest first.
     pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
         self.hosts.lock().values().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Returns the hosts that may use an instance: its owner's, or all that see its server.
-    pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
-        let mut hosts = self.hosts();
-        hosts.retain(|host| {
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && host.endpoint().shows(instance.server)
-        });
-        hosts
     }
 
     /// Returns the sessions of one principal.

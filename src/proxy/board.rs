@@ -4,7 +4,10 @@ mod app_reads;
 mod loads;
 mod views;
 
-use std::sync::{Arc, MutexGuard};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, MutexGuard},
+};
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
@@ -59,22 +62,22 @@ impl Board {
     }
 
     /// Returns the part of the snapshot that a host sees.
-    pub(super) fn snapshot_for(&self, viewer: Viewer) -> Arc<Snapshot> {
+    pub(super) fn snapshot_for(&self, viewer: &Viewer) -> Arc<Snapshot> {
         self.seen_in(&self.snapshot(), viewer)
     }
 
     /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
-    pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
-        self.views.snapshot(&self.snapshot(), OfferChoice { only: endpoint.only, loaded: None })
+    pub(super) fn snapshot_at(&self, endpoint: &Endpoint) -> Arc<Snapshot> {
+        self.views.snapshot(&self.snapshot(), choice_at(endpoint, None))
     }
 
     /// Returns the part of any snapshot that a host sees.
-    pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: Viewer) -> Arc<Snapshot> {
+    pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: &Viewer) -> Arc<Snapshot> {
         self.views.snapshot(snapshot, self.choice(viewer))
     }
 
     /// Returns a snapshot in the form in which a host sees it.
-    pub(super) fn view<'a>(&self, viewer: Viewer, snapshot: &'a Snapshot) -> View<'a> {
+    pub(super) fn view<'a>(&self, viewer: &Viewer, snapshot: &'a Snapshot) -> View<'a> {
         let last_read = self.app_reads.last(viewer.principal);
         let apps = viewer.shows_apps.then_some(Apps { last_read });
         View { snapshot, surface: viewer.endpoint.surface, apps }
@@ -84,7 +87,7 @@ impl Board {
     /// on another thread, by a task of `tasks`.
     pub(super) async fn evaluate(
         &self,
-        viewer: Viewer,
+        viewer: &Viewer,
         params: &Raw,
         tasks: &TaskTracker,
     ) -> Action {
@@ -101,7 +104,7 @@ impl Board {
     }
 
     /// Returns the tool list of a host. It is composed once for all hosts that see the same.
-    pub(super) fn tools(&self, viewer: Viewer) -> Arc<ToolList> {
+    pub(super) fn tools(&self, viewer: &Viewer) -> Arc<ToolList> {
         let snapshot = self.snapshot();
         let (choice, form) = (self.choice(viewer), (viewer.endpoint.surface, viewer.shows_apps));
         self.views.tools(&snapshot, (choice.clone(), form), || {
@@ -110,8 +113,18 @@ impl Board {
         })
     }
 
-    fn choice(&self, viewer: Viewer) -> OfferChoice {
-        OfferChoice { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
+    fn choice(&self, viewer: &Viewer) -> OfferChoice {
+        choice_at(&viewer.endpoint, self.loads.of(viewer.principal))
+    }
+
+    /// Returns whether an endpoint shows anything of a server.
+    pub(super) fn shows(&self, endpoint: &Endpoint, server: ServerId) -> bool {
+        let Endpoint { only, profile, .. } = endpoint;
+        if only.is_some_and(|only| only.server() != server) {
+            return false;
+        }
+        let snapshot = self.snapshot();
+        profile.is_none() || snapshot.offers_of(server).any(|(_, o)| shows(&snapshot, endpoint, o))
     }
 
     /// Begins a publication. No other can begin before the returned value is dropped.
@@ -120,14 +133,14 @@ impl Board {
     }
 
     /// Returns whether an offer of a server is loaded for a host, or needs no load.
-    pub(super) fn has_loaded(&self, viewer: Viewer, server: ServerId) -> bool {
+    pub(super) fn has_loaded(&self, viewer: &Viewer, server: ServerId) -> bool {
         self.snapshot().offers_of(server).any(|(_, offer)| self.concerns(viewer, offer))
     }
 
     /// Returns whether a host is told of the presence of an offer.
-    pub(super) fn concerns(&self, viewer: Viewer, offer: &Offer) -> bool {
+    pub(super) fn concerns(&self, viewer: &Viewer, offer: &Offer) -> bool {
         let origin = offer.presence.origin();
-        viewer.endpoint.shows_offer(offer.id)
+        shows(&self.snapshot(), &viewer.endpoint, offer)
             && (origin != Some(LoadOrigin::HostsRequest)
                 || self.loads.are_seen_by(viewer.principal, offer.id))
     }
@@ -140,6 +153,12 @@ impl Board {
     /// Returns whether an offer is loaded when its server is. The only offer of a server always is.
     pub(super) fn is_requested(&self, offer: &Offer) -> bool {
         self.requested.has(offer.id) || self.snapshot().offers_of(offer.server()).count() == 1
+    }
+
+    /// Returns whether an endpoint shows an offer.
+    pub(super) fn shows_offer(&self, endpoint: &Endpoint, id: OfferId) -> bool {
+        let snapshot = self.snapshot();
+        snapshot.offer(id).is_some_and(|offer| shows(&snapshot, endpoint, offer))
     }
 
     /// Notes that a host has loaded an offer, which other hosts may have loaded before. Returns the
@@ -171,6 +190,17 @@ impl Board {
     pub(super) fn has_loads_of_sessions(&self) -> bool {
         self.settings().loading.loads == config::Loads::Session
     }
+}
+
+/// Returns the choice of an endpoint, for a session with these loads of its own.
+fn choice_at(endpoint: &Endpoint, loaded: Option<Arc<BTreeSet<OfferId>>>) -> OfferChoice {
+    OfferChoice { only: endpoint.only, profile: endpoint.profile.clone(), loaded }
+}
+
+/// Returns whether an endpoint shows an offer of a snapshot.
+fn shows(snapshot: &Snapshot, endpoint: &Endpoint, offer: &Offer) -> bool {
+    endpoint.only.is_none_or(|only| only == offer.id)
+        && snapshot.settings.profiles.show(endpoint.profile.as_ref(), &offer.name)
 }
 
 /// The right to swap the snapshot. Announcements that are made while it lives keep its order.

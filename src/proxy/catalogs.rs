@@ -125,7 +125,7 @@ pub(super) fn recall(fleet: &Fleet, instance: Instance) -> Option<Recalled> {
 }
 
 fn declared(fleet: &Fleet, instance: Instance) -> Vec<String> {
-    let era = first_era(&fleet.audience.hosts_of(instance));
+    let era = first_era(&fleet.hosts_of(instance));
     declared_names(&declared::capabilities_for(fleet, instance, era))
 }
 
@@ -135,7 +135,7 @@ pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     let roster = fleet.servers.roster();
     let hybrid = roster.all().filter(|(server, slot)| {
         let is_hybrid = slot.config.startup == Startup::Hybrid;
-        is_meant(*server) && is_hybrid && has_first_attempt(&slot.config)
+        is_meant(*server) && is_hybrid && has_first_attempt(&slot.shown)
     });
     let snapshot = fleet.board.snapshot();
     let mut seeds = Vec::new();

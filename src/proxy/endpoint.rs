@@ -2,25 +2,19 @@
 
 use crate::{
     catalog::{OfferId, ServerId},
-    config::Surface,
+    config::{ProfileName, Surface},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub surface: Surface,
     /// The only offer at the endpoint. Its names are bare, and unknown methods pass.
     pub only: Option<OfferId>,
+    /// The profile that contains all that the endpoint shows; `None` if nothing is left out.
+    pub profile: Option<ProfileName>,
 }
 
 impl Endpoint {
-    pub(super) fn shows(&self, server: ServerId) -> bool {
-        self.only.is_none_or(|only| only.server() == server)
-    }
-
-    pub(super) fn shows_offer(&self, offer: OfferId) -> bool {
-        self.only.is_none_or(|only| only == offer)
-    }
-
     /// Returns the server of the only offer at the endpoint.
     pub(crate) fn only_server(&self) -> Option<ServerId> {
         self.only.map(OfferId::server)
@@ -30,5 +24,10 @@ impl Endpoint {
     pub(crate) fn passes_through(&self) -> Option<ServerId> {
         let only = self.only.filter(|only| only.is_whole() && self.surface == Surface::Direct);
         only.map(OfferId::server)
+    }
+
+    /// Returns whether two endpoints show the same part of the fleet, in whatever form.
+    pub(crate) fn has_same_part(&self, other: &Self) -> bool {
+        self.only == other.only && self.profile == other.profile
     }
 }

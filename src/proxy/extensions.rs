@@ -61,7 +61,7 @@ pub(super) async fn call_extension(
 /// Returns the live servers that declare the extension of a method; if none does, the only server
 /// that declares an unknown extension.
 fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId> {
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
         .live()
         .map(|(_, view, exposed)| {
@@ -222,7 +222,7 @@ fn about_tool(
     params: &Raw,
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let ToolResolution::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
     let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));

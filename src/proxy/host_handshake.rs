@@ -23,14 +23,14 @@ impl Fleet {
     /// Returns the `instructions` for a host that connects now.
     pub(crate) fn instructions(&self, host: &dyn Host) -> String {
         let viewer = Viewer::of(host);
-        self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
+        self.board.view(&viewer, &self.board.snapshot_for(&viewer)).instructions()
     }
 
     /// Returns the capabilities for a host that connects now and requests the revision `version`:
     /// the common ones, and those beyond them of servers whose catalog is known.
     pub(crate) fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
-        let snapshot = self.board.snapshot_for(Viewer::of(host));
+        let snapshot = self.board.snapshot_for(&Viewer::of(host));
         if host.endpoint().only.is_some() {
             for exposed in snapshot.offers.iter().filter_map(|server| server.exposed()) {
                 offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
@@ -77,7 +77,7 @@ async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greet
         }
         return greeting_of_started(fleet, only, caller).await;
     }
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     if let Some(Presence::Live { exposed, .. }) = snapshot.offer(only).map(|offer| &offer.presence)
         && exposed.whole.greeting.answer.is_some()
     {

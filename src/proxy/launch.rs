@@ -40,7 +40,7 @@ impl Fleet {
         storage: Storage,
         auth: Auth,
     ) -> Arc<Self> {
-        let Config { settings, servers, .. } = config;
+        let Config { settings, servers } = config;
         let context = Context {
             max_message_bytes: settings.limits.max_message_bytes,
             lineage: settings.lineage.clone(),
@@ -61,10 +61,11 @@ impl Fleet {
             let observe: Observe = Box::new(move |instance| {
                 Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
             });
-            let servers = Servers::new(context.clone(), observe, servers, |id, config| {
-                memory.adopt(id, config);
-                has_first_attempt(config) && memory.was_hung(id)
-            });
+            let servers =
+                Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
+                    memory.adopt(id, &slot.config);
+                    has_first_attempt(&slot.shown) && memory.was_hung(id)
+                });
             let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {

@@ -28,8 +28,8 @@ impl Fleet {
             let is_concerned = is_theirs
                 && if is_roots {
                     // Roots are declared to a server only if it has one host.
-                    host.endpoint().shows(instance.server)
-                        && is_sole(&self.audience.hosts_of(instance))
+                    self.board.shows(&host.endpoint(), instance.server)
+                        && is_sole(&self.hosts_of(instance))
                 } else {
                     only == Some(instance.server)
                 };
@@ -95,7 +95,7 @@ pub(super) fn relay(
 /// Passes a notification on unchanged to the only host of a server, if both speak one era. Returns
 /// whether it did. A modern host listens only on its streams, except for those of a wrapped server.
 fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
-    let hosts = fleet.audience.hosts_of(instance);
+    let hosts = fleet.hosts_of(instance);
     let ([host], Some(upstream)) = (hosts.as_slice(), fleet.servers.existing(instance)) else {
         return false;
     };
@@ -118,7 +118,7 @@ fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
     let is_told = |host: &dyn Host| {
         host.endpoint().passes_through() == Some(instance.server)
             && instance.owner.is_none_or(|owner| owner == host.principal())
-            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+            && fleet.board.has_loaded(&Viewer::of(host), instance.server)
     };
     fleet.audience.announce(changes, is_told);
 }
@@ -154,7 +154,7 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
         instance.owner.is_none_or(|owner| owner == host.principal())
             && (endpoint.only_server() == Some(instance.server)
                 || is_known && endpoint.only.is_none())
-            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+            && fleet.board.has_loaded(&Viewer::of(host), instance.server)
             && host.client().is_some_and(|client| client.era == Era::Legacy)
             && (method != method::MESSAGE || fleet.audience.levels().wants(host.id(), level))
     };

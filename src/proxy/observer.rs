@@ -69,7 +69,7 @@ impl Observer for InstanceObserver {
     }
 
     fn failed(&self, cause: String) {
-        self.tell(|fleet, _| publishing::note_failure(fleet, self.instance, cause));
+        self.tell(|fleet, _| publishing::note_failure(fleet, self.instance, &cause));
     }
 
     fn evicted(&self) {

@@ -47,7 +47,7 @@ pub(super) fn publish(
     fleet.audience.announce_each(|host| {
         let concerning = published.iter().filter(|it| {
             it.changes.any()
-                && fleet.board.concerns(Viewer::of(host), &it.offer)
+                && fleet.board.concerns(&Viewer::of(host), &it.offer)
                 && !is_spared(host)
         });
         concerning.fold(Changes::default(), |changes, it| changes.or(it.changes))
@@ -79,10 +79,10 @@ pub(super) fn publish_recalled(
 }
 
 /// Remembers why a load failed. Hosts are not told: the caller of the load is.
-pub(super) fn note_failure(fleet: &Fleet, from: Instance, cause: String) {
+pub(super) fn note_failure(fleet: &Fleet, from: Instance, cause: &str) {
     let publication = fleet.board.publish();
     if fleet.servers.is_current(from) {
-        publication.fail(from.server, &cause);
+        publication.fail(from.server, cause);
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, offer: OfferId) {
     present_requested(fleet, offer);
     if let Some(changes) = fleet.board.load(principal, offer) {
         fleet.audience.announce(changes, |host| {
-            host.principal() == principal && host.endpoint().shows_offer(offer)
+            host.principal() == principal && fleet.board.shows_offer(&host.endpoint(), offer)
         });
     }
 }

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Event, Fleet, Viewer, catalogs,
-    servers::{Roster, Slot, has_first_attempt},
+    servers::{Roster, Slot, SlotConfig, has_first_attempt},
 };
 use crate::{
     catalog::{CatalogKey, Changes, LoadOrigin, Presence, ServerId, Snapshot},
-    config::{Config, HttpSettings, LoadSettings, ServerConfig, Settings, Startup},
+    config::{Config, HttpSettings, LoadSettings, Profiles, ServerConfig, Settings, Startup},
     protocol::Era,
 };
 
@@ -100,7 +100,7 @@ pub(super) fn start_anew(fleet: &Fleet, name: &str) {
     reload_with(fleet, Some(name), |fleet| {
         let roster = fleet.servers.roster();
         let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
-        Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
+        Config { settings: fleet.settings().as_ref().clone(), servers }
     });
 }
 
@@ -112,11 +112,13 @@ fn reload_with(
     config: impl FnOnce(&Fleet) -> Config,
 ) -> Reloaded {
     let publication = fleet.board.publish();
-    let Config { settings: wanted, servers, .. } = config(fleet);
+    let Config { settings: wanted, servers } = config(fleet);
     let before = fleet.board.snapshot();
-    let difference = difference(fleet, &before, servers, anew);
+    let difference = difference(fleet, &before, servers, &wanted.profiles, anew);
     let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
-    let are_settings_new = settings != *before.settings;
+    // Changes of profiles are told by the servers that they concern.
+    let profiles = settings.profiles.clone();
+    let are_settings_new = settings != Settings { profiles, ..before.settings.as_ref().clone() };
     let after = reconfigured(fleet, &before, settings, &difference);
     fleet.servers.replace(difference.roster.clone());
     publication.swap(after);
@@ -132,30 +134,32 @@ fn difference(
     fleet: &Fleet,
     snapshot: &Snapshot,
     servers: Vec<ServerConfig>,
+    profiles: &Profiles,
     anew: Option<&str>,
 ) -> Difference {
     let before = fleet.servers.roster();
     let mut fates = BTreeMap::new();
-    let roster = before.reconfigured(servers, |id, was, version, config| {
+    let roster = before.reconfigured(servers, profiles, |id, was, version, now| {
         let mut offers = snapshot.offers_of(id);
         let is_evicted = offers.any(|(_, offer)| matches!(offer.presence, Presence::Evicted));
         let is_live = snapshot.offers_of(id).any(|(_, offer)| offer.presence.origin().is_some());
         let (fate, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
-                if anew != Some(&config.name)
-                    && config.has_same_connection(&was.config)
-                    && (!is_evicted || config == was.config) =>
+                if anew != Some(&now.shown.name)
+                    && now.shown.has_same_connection(&was.shown)
+                    && (!is_evicted || now.shown == was.shown) =>
             {
-                let is_shown_otherwise = config != was.config;
-                (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
+                let is_shown_otherwise = now.shown != was.shown;
+                let SlotConfig { config, shown } = now;
+                (Fate::Kept { is_shown_otherwise }, Slot { config, shown, ..was.clone() })
             }
             was => {
                 let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
                     was: was.clone(),
-                    stays_live: is_live && has_same_catalog(&config, &was.config),
+                    stays_live: is_live && has_same_catalog(&now.shown, &was.shown),
                 });
-                (fate, fleet.servers.start(id, version, config))
+                (fate, fleet.servers.start(id, version, now))
             }
         };
         fates.insert(id, fate);
@@ -195,7 +199,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         let mut offers = before.offers_of(id);
         let was_loaded =
             offers.any(|(_, offer)| offer.presence.origin() == Some(LoadOrigin::HostsRequest));
-        if has_first_attempt(&slot.config) {
+        if has_first_attempt(&slot.shown) {
             fleet.servers.expect_first_attempt();
         }
         if was_loaded && slot.config.startup == Startup::Lazy {
@@ -241,12 +245,12 @@ fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
     for host in fleet.audience.hosts() {
         let viewer = Viewer::of(host.as_ref());
         let lists = |snapshot: &Arc<Snapshot>| {
-            let snapshot = fleet.board.seen_in(snapshot, viewer);
+            let snapshot = fleet.board.seen_in(snapshot, &viewer);
             let prompts = snapshot.prompts();
             let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
             let prompts = prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
             (
-                fleet.board.view(viewer, &snapshot).tools(),
+                fleet.board.view(&viewer, &snapshot).tools(),
                 (snapshot.resources(), snapshot.templates()),
                 prompts.collect::<Vec<_>>(),
             )

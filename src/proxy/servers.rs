@@ -12,14 +12,14 @@ use super::{Principal, instance::Instance};
 use crate::{
     base::Lock,
     catalog::{ServerCatalog, ServerId},
-    config::{Isolation, ServerConfig, Startup},
+    config::{Isolation, Profiles, ServerConfig, Startup},
     protocol::Era,
     upstream::{Context, Observer, Phase, Upstream},
 };
 use first_attempts::FirstAttempts;
 
 pub(super) use first_attempts::has_first_attempt;
-pub(super) use roster::{Roster, Slot};
+pub(super) use roster::{Roster, Slot, SlotConfig};
 
 /// Makes the observer of an instance.
 pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn Observer> + Send + Sync>;
@@ -42,12 +42,13 @@ impl Servers {
         context: Context,
         observe: Observe,
         configs: Vec<ServerConfig>,
-        mut adopt: impl FnMut(ServerId, &Arc<ServerConfig>) -> bool,
+        profiles: &Profiles,
+        mut adopt: impl FnMut(ServerId, &SlotConfig) -> bool,
     ) -> Self {
         let mut first_attempts = FirstAttempts::default();
-        let roster = Roster::default().reconfigured(configs, |id, _, version, config| {
+        let roster = Roster::default().reconfigured(configs, profiles, |id, _, version, config| {
             let has_hung = adopt(id, &config);
-            if has_first_attempt(&config) {
+            if has_first_attempt(&config.shown) {
                 first_attempts.expect(id, has_hung);
             }
             Slot::start(&context, &observe, Instance::shared(id, version), config)
@@ -66,7 +67,7 @@ impl Servers {
     }
 
     /// Starts the handle of a server for a roster that is not in force yet.
-    pub(super) fn start(&self, id: ServerId, version: u32, config: Arc<ServerConfig>) -> Slot {
+    pub(super) fn start(&self, id: ServerId, version: u32, config: SlotConfig) -> Slot {
         Slot::start(&self.context, &self.observe, Instance::shared(id, version), config)
     }
 
@@ -186,7 +187,7 @@ impl Servers {
         }
         let roster = self.roster();
         let hung = roster.all().filter(|(_, slot)| {
-            has_first_attempt(&slot.config)
+            has_first_attempt(&slot.shown)
                 && slot.upstream.catalog().is_none()
                 && slot.upstream.status().phase == Phase::Loading
         });

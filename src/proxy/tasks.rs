@@ -168,7 +168,8 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
 fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     let era = caller.client.era;
     let roster = fleet.servers.roster();
-    let shown = roster.ids().filter(|server| caller.endpoint().shows(*server));
+    let endpoint = caller.endpoint();
+    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let awake = shown.filter_map(|server| {
         let instance = fleet.instance(server, caller);
         Some((instance, fleet.servers.existing(instance)?.awake()?))
@@ -183,7 +184,7 @@ fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
 /// Lists the tasks of all awake servers, without those of other hosts. A sleeping server has none.
 async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     if let Some(server) = caller.endpoint().only_server()
-        && is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller)))
+        && is_sole(&fleet.hosts_of(fleet.instance(server, caller)))
     {
         let call = Call::new(server, caller, method::TASKS_LIST, Some(params));
         return calls::answer(fleet, call).await;

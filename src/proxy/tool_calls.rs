@@ -23,7 +23,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     let mut superseded = 0;
     let mut hold = None;
     let outcome = loop {
-        let action = fleet.board.evaluate(caller.viewer(), params, &fleet.context.tasks).await;
+        let action = fleet.board.evaluate(&caller.viewer(), params, &fleet.context.tasks).await;
         if done.contains(&action) {
             break Ok(own_result(caller, in_vain(fleet, action)));
         }
@@ -114,13 +114,13 @@ async fn load_first(
 /// Loads an offer. If that changes the names of listed tools, returns the number of the
 /// announcement after which the host has to fetch the list before it gets the result.
 async fn load(fleet: &Fleet, caller: &Caller, offer: OfferId) -> Result<Option<u64>, ForwardError> {
-    let names_before = fleet.board.tools(caller.viewer()).names;
+    let names_before = fleet.board.tools(&caller.viewer()).names;
     let announced_before = caller.host.tool_lists_announced();
     fleet.board.request(offer);
     calls::lease(fleet, offer.server(), caller, AskLogin::ThroughHost).await?;
     publishing::loaded_by(fleet, caller.host.principal(), offer);
     let announced = caller.host.tool_lists_announced();
     let must_hold =
-        announced > announced_before && fleet.board.tools(caller.viewer()).names != names_before;
+        announced > announced_before && fleet.board.tools(&caller.viewer()).names != names_before;
     Ok(must_hold.then_some(announced))
 }

@@ -281,8 +281,8 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
                 Err(refused) => refused,
             }
         }
-        Method::GET => legacy::get(front, endpoint, token_hash, request.headers()),
-        Method::DELETE => legacy::delete(front, endpoint, token_hash, request.headers()).await,
+        Method::GET => legacy::get(front, &endpoint, token_hash, request.headers()),
+        Method::DELETE => legacy::delete(front, &endpoint, token_hash, request.headers()).await,
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }

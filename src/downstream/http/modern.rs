@@ -24,6 +24,7 @@ use super::{
 use crate::{
     base::Lock,
     catalog::OfferId,
+    config::ProfileName,
     downstream::{
         HostIdentity, Session,
         identity::ToolListSync,
@@ -44,7 +45,7 @@ const MAX_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
 /// The properties that requests of the same host share.
-type HostKey = (TokenHash, Option<OfferId>, [u8; 32]);
+type HostKey = (TokenHash, Option<OfferId>, Option<ProfileName>, [u8; 32]);
 
 #[derive(Clone)]
 struct KnownHost {
@@ -69,7 +70,8 @@ impl Principals {
             tool_list_sync: Arc::default(),
             last_used: now,
         };
-        let known = known.entry((token_hash, endpoint.only, client)).or_insert_with(new);
+        let key = (token_hash, endpoint.only, endpoint.profile.clone(), client);
+        let known = known.entry(key).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
         HostIdentity {
@@ -119,7 +121,7 @@ pub(super) async fn post(
             return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no responses of hosts");
         }
     };
-    if let Err(problem) = validate(front, endpoint, &posted, &request) {
+    if let Err(problem) = validate(front, &endpoint, &posted, &request) {
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
@@ -188,7 +190,7 @@ impl Drop for RequestPresence {
 /// The JSON-RPC error that names the mismatch.
 fn validate(
     front: &HttpFront,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     posted: &PostedMessages,
     request: &Request,
 ) -> Result<(), Raw> {

@@ -117,7 +117,7 @@ mod tests {
     fn chosen(servers: &[usize]) -> OfferChoice {
         let offers = servers.iter().copied().map(ServerId).map(OfferId::whole);
         let loaded: BTreeSet<OfferId> = offers.collect();
-        OfferChoice { only: None, loaded: Some(Arc::new(loaded)) }
+        OfferChoice { loaded: Some(Arc::new(loaded)), ..OfferChoice::default() }
     }
 
     fn snapshot() -> Arc<Snapshot> {
@@ -130,7 +130,7 @@ mod tests {
         let view = |choice| views.snapshot(&whole, choice);
         assert!(Arc::ptr_eq(&view(chosen(&[1, 2])), &view(chosen(&[2, 1]))));
         assert!(!Arc::ptr_eq(&view(chosen(&[1])), &view(chosen(&[1, 2]))));
-        let all = OfferChoice { only: None, loaded: None };
+        let all = OfferChoice::default();
         assert!(Arc::ptr_eq(&view(all), &whole));
     }
 

@@ -45,7 +45,8 @@ async fn lease_unasked(
 ) -> Result<(Instance, Lease), LoadError> {
     loop {
         let instance = fleet.instance(server, caller);
-        if !fleet.servers.is_current(instance) {
+        let is_shown = fleet.board.shows(&caller.endpoint(), server);
+        if !fleet.servers.is_current(instance) || !is_shown {
             return Err(LoadError::Gone { server: fleet.servers.config(server).name.clone() });
         }
         match wake(fleet, instance, caller).await {
