@@ -2,7 +2,7 @@
 //! in the system's keychain if there is one. Several processes use the store at once: files are
 //! replaced as a whole, and a process that changes one holds its lock.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,11 @@ use super::{
     login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
-    base::{hex, run_blocking},
+    base::{LockError, hex, run_blocking},
     config::{Grant, OAuth, Remote, Secret},
-    store::{FileStore, LeaseError, Store, StoreLease, StoredVersion, lease},
+    store::{Store, StoreLease, StoredVersion, lease, wait_for_change},
 };
 
-/// Interval between checks whether another process has changed a login.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// More than a login with long tokens needs.
@@ -111,11 +109,10 @@ mod exposed {
 }
 
 impl LoginStore {
-    /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
-    /// `uses_keychain` is set.
-    pub(crate) fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
+    /// Keeps logins in a store for secrets. Their secrets go to the system's keychain if it has
+    /// one and `uses_keychain` is set.
+    pub(crate) fn new(store: Option<Arc<dyn Store>>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        let store = directory.map(|directory| Arc::new(FileStore::for_secrets(directory)) as _);
         Self { store, keychain }
     }
 
@@ -171,22 +168,21 @@ impl LoginStore {
     /// Waits until the user has made a login other than `known` that includes all that the server
     /// has demanded and was requested with these scopes or has them.
     pub(super) async fn wait_for_login(
-        &self,
+        self: &Arc<Self>,
         key: &LoginKey,
         known: Option<&str>,
         scopes: &[String],
     ) {
+        let Some(store) = &self.store else { return std::future::pending().await };
         let mut seen = StoredVersion::default();
         loop {
-            let version = self.version(key);
-            if std::mem::replace(&mut seen, version) != version {
-                let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
-                // A renewal keeps the id.
-                if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
-                    return;
-                }
+            seen = wait_for_change(store, &key.name(), seen).await;
+            let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
+            let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
+            // A renewal keeps the id.
+            if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
+                return;
             }
-            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -210,16 +206,16 @@ impl LoginStore {
     fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
         let name = key.name();
-        let path = || store.place(&name);
+        let place = || store.describe(&name);
         let text = match store.get(&name, MAX_FILE_BYTES) {
             Ok(Some(text)) => Zeroizing::new(text),
             Ok(None) => return Ok(None),
-            Err(cause) => return Err(LoginStoreError::Io { path: path(), cause }),
+            Err(cause) => return Err(LoginStoreError::Io { place: place(), cause }),
         };
         match serde_json::from_slice::<LoginFile>(&text) {
             Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
             // The error does not quote the content, which may be secret.
-            _ => Err(LoginStoreError::Unreadable(path())),
+            _ => Err(LoginStoreError::Unreadable(place())),
         }
     }
 
@@ -241,10 +237,10 @@ impl LoginStore {
         let secrets = (!is_in_keychain).then_some(secrets);
         let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
-        let text = text.map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
+        let text = text.map_err(|_| LoginStoreError::Unreadable(store.describe(&name)))?;
         store
             .put(&name, &text)
-            .map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Saves a registered client, unless the user is logged in.
@@ -300,7 +296,9 @@ impl LoginStore {
             self.keychain.delete(LOGINS_SERVICE, &key.0)?;
         }
         let name = key.name();
-        store.remove(&name).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        store
+            .remove(&name)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Waits for the lock of a login. Another process may hold it while it renews the login over
@@ -311,11 +309,11 @@ impl LoginStore {
         match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
-            Err(LeaseError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
-            Err(LeaseError::Io(cause)) => {
-                Err(LoginStoreError::Io { path: store.place(&name), cause })
+            Err(LockError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
+            Err(LockError::Io(cause)) => {
+                Err(LoginStoreError::Io { place: store.describe(&name), cause })
             }
-            Err(LeaseError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
+            Err(LockError::Held(_)) => Err(LoginStoreError::Locked(store.describe(&name))),
         }
     }
 
@@ -328,13 +326,17 @@ impl LoginStore {
         let Some(store) = &self.store else { return Ok(None) };
         let name = key.name();
         let reserved = store.reserve(&name, RESERVED_BYTES);
-        reserved.map(Some).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        reserved
+            .map(Some)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
-    /// Checks that logins can be stored.
-    pub(super) fn check_writable(&self) -> Result<(), LoginStoreError> {
+    /// Checks that this login can be stored.
+    pub(super) fn check_writable(&self, key: &LoginKey) -> Result<(), LoginStoreError> {
         let store = self.store.as_ref().ok_or(LoginStoreError::NoDirectory)?;
-        store.check_writable().map_err(|cause| LoginStoreError::Io { path: store.place(""), cause })
+        store
+            .check_writable()
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&key.name()), cause })
     }
 }
 
@@ -348,6 +350,11 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::{super::auth_method::AuthMethod, *};
+    use crate::store::{CHECK_INTERVAL, FileStore};
+
+    fn store_in(directory: &Path) -> LoginStore {
+        LoginStore::new(Some(Arc::new(FileStore::for_secrets(directory))), false)
+    }
 
     fn login(access: &str) -> Credential {
         let facts = LoginFacts {
@@ -378,7 +385,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_new_and_sufficient_login_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().join("logins")), false);
+        let store = Arc::new(store_in(&directory.path().join("logins")));
         let key = LoginKey("x".to_owned());
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
@@ -415,7 +422,7 @@ mod tests {
     async fn saved_login_is_read_back_and_changes_the_version() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
-        let store = LoginStore::new(Some(place.clone()), false);
+        let store = store_in(&place);
         let key = LoginKey("x".to_owned());
         assert!(store.read(&key).unwrap().is_none());
         let before = store.version(&key);
@@ -480,7 +487,7 @@ mod tests {
     #[tokio::test]
     async fn unknown_file_format_is_rejected_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().to_owned()), false);
+        let store = store_in(directory.path());
         let key = LoginKey("x".to_owned());
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();

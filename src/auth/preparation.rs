@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     config::{ClientProof, Grant, ServerConfig, Transport},
+    protocol::method,
     wire::credentials::{Challenge, sensitive_headers},
 };
 
@@ -35,7 +36,7 @@ impl Auth {
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
         let target = login_target(server)?;
-        self.0.store.check_writable()?;
+        self.0.store.check_writable(&target.key)?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
         let auth_server = discover(&target, challenge.unwrap_or_default()).await?;
@@ -96,7 +97,6 @@ fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
     }
 }
 
-const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 const ACCEPT_BOTH: header::HeaderValue =
     header::HeaderValue::from_static("application/json, text/event-stream");
 
@@ -134,6 +134,11 @@ impl ProbeAnswer {
     }
 }
 
+/// Returns a request that every MCP server answers.
+fn ping() -> String {
+    serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": method::PING}).to_string()
+}
+
 async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
     let http = target.http()?;
     let url = target.remote.url.as_str();
@@ -141,7 +146,7 @@ async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
     let requests = [
         Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
-            .body(PING.as_bytes().to_vec()),
+            .body(ping().into_bytes()),
         Request::get(url).body(Vec::new()),
     ];
     let mut taken = None;

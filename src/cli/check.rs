@@ -83,7 +83,10 @@ impl CheckReport {
             Some(UnavailableServer { server: server.name.clone(), why })
         };
         let config = &parsed.config;
-        let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
+        let trusted = settings::trust_store_of_user();
+        let itself = |server: &&ServerConfig| {
+            lineage::is_dormouse_itself(server, &file.path, trusted.as_ref())
+        };
         let itself = config.servers.iter().filter(itself);
         let warnings = itself.map(|server| lineage::refusal(&server.name));
         let warnings = warnings.chain(parsed.warnings.iter().map(ToString::to_string)).collect();

@@ -76,7 +76,7 @@ fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig) {
         }
         return;
     };
-    let off = if server.enabled { "" } else { " (switched off)" };
+    let off = if server.enabled { "" } else { " (disabled)" };
     outln!(
         "{bold}{name}{bold:#}{off}: {}, {}, {}, {}",
         counted(inventory.tools.len() - inventory.count(ToolState::Stale), "tool"),

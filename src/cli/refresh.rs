@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         keep(&file, &probed.seen);
     }
     let reports = if names_tools || typed.write {
-        rewrite(file, typed.dry_run, |file| Ok(merge_all(file, &probed.seen)))?
+        rewrite(file, typed.dry_run, |file| anyhow::Ok(merge_all(file, &probed.seen)))?
     } else {
         probed.seen.iter().map(learned).collect()
     };

@@ -76,14 +76,14 @@ fn row(server: &ServerReport) -> Vec<String> {
 pub(super) fn state(server: &ServerReport) -> String {
     let word = match server.state {
         None => "not running",
-        Some(Phase::Unloaded) => "not loaded",
+        Some(Phase::Unloaded) => "unloaded",
         Some(Phase::Loading) => "loading",
         Some(Phase::Awake) => "awake",
         Some(Phase::Asleep) => "asleep",
         Some(Phase::BackingOff) => "backing off",
-        Some(Phase::AwaitingLogin) => "wants a login",
-        Some(Phase::Evicted) => "given up",
-        Some(Phase::Disabled) => "switched off",
+        Some(Phase::AwaitingLogin) => "awaiting login",
+        Some(Phase::Evicted) => "evicted",
+        Some(Phase::Disabled) => "disabled",
     };
     match server.awake {
         0 | 1 => word.to_owned(),

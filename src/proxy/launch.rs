@@ -1,6 +1,6 @@
 //! The start and the end of a fleet.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -28,8 +28,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     pub catalogs: Option<Cache>,
-    /// The file with the names of loaded servers.
-    pub loads: Option<PathBuf>,
+    /// The names of loaded servers.
+    pub loads: Option<RememberedLoads>,
 }
 
 impl Fleet {
@@ -54,7 +54,7 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let memory = Memory::new(storage.catalogs, loads.as_deref().map(RememberedLoads::at));
+        let memory = Memory::new(storage.catalogs, loads);
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalog::{LoadOrigin, Presence, ServerCatalog, ServerId},
     protocol::Era,
-    upstream::{ChangeAudience, Observer, Question, Recalled},
+    upstream::{ChangeAudience, Question, Recalled, ServerObserver},
     wire::{Notification, Raw},
 };
 
@@ -30,7 +30,7 @@ impl InstanceObserver {
     }
 }
 
-impl Observer for InstanceObserver {
+impl ServerObserver for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);

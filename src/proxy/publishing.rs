@@ -128,9 +128,9 @@ fn remember_load(fleet: &Fleet, offer: &Offer) {
     let Some(remembered) = fleet.memory.loads.clone() else { return };
     let name = offer.name.clone();
     fleet.context.tasks.spawn(run_blocking(move || {
-        if let Err(error) = remembered.add(name) {
-            let path = remembered.path();
-            tracing::warn!(path = %path.display(), %error, "cannot store the loaded servers");
+        if let Err(error) = remembered.add(&name) {
+            let path = remembered.describe();
+            tracing::warn!(path, %error, "cannot store the loaded servers");
         }
     }));
 }

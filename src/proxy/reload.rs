@@ -19,7 +19,7 @@ pub(crate) struct Reloaded {
     /// Servers that are started again.
     pub changed: Vec<String>,
     /// Servers whose connection stays, and whose presentation differs.
-    pub shown_otherwise: Vec<String>,
+    pub shown_differently: Vec<String>,
     pub removed: Vec<String>,
     pub are_settings_new: bool,
     /// Keys that take effect only at the next start.
@@ -29,7 +29,7 @@ pub(crate) struct Reloaded {
 impl Reloaded {
     /// Returns whether the reload has changed anything.
     pub(crate) fn is_change(&self) -> bool {
-        let names = [&self.added, &self.changed, &self.shown_otherwise, &self.removed];
+        let names = [&self.added, &self.changed, &self.shown_differently, &self.removed];
         self.are_settings_new || names.iter().any(|names| !names.is_empty())
     }
 }
@@ -38,7 +38,7 @@ impl Reloaded {
 enum Fate {
     /// Its connection and its state stay.
     Kept {
-        is_shown_otherwise: bool,
+        is_shown_differently: bool,
     },
     /// A new instance is started. `stays_live`: its catalog stays published, because nothing has
     /// changed that decides about it.
@@ -74,10 +74,10 @@ impl Difference {
         let mut reloaded = Reloaded { are_settings_new, at_next_start, ..Reloaded::default() };
         for (id, slot) in self.roster.all() {
             let names = match self.fates.get(&id) {
-                Some(Fate::Kept { is_shown_otherwise: true }) => &mut reloaded.shown_otherwise,
+                Some(Fate::Kept { is_shown_differently: true }) => &mut reloaded.shown_differently,
                 Some(Fate::Restarted { .. }) => &mut reloaded.changed,
                 Some(Fate::Added) => &mut reloaded.added,
-                Some(Fate::Kept { is_shown_otherwise: false }) | None => continue,
+                Some(Fate::Kept { is_shown_differently: false }) | None => continue,
             };
             names.push(slot.config.name.clone());
         }
@@ -150,9 +150,9 @@ fn difference(
                     && now.shown.has_same_connection(&was.shown)
                     && (!is_evicted || now.shown == was.shown) =>
             {
-                let is_shown_otherwise = now.shown != was.shown;
+                let is_shown_differently = now.shown != was.shown;
                 let SlotConfig { config, shown } = now;
-                (Fate::Kept { is_shown_otherwise }, Slot { config, shown, ..was.clone() })
+                (Fate::Kept { is_shown_differently }, Slot { config, shown, ..was.clone() })
             }
             was => {
                 let fate = was.map_or(Fate::Added, |was| Fate::Restarted {

@@ -14,7 +14,7 @@ use crate::{
     catalog::{ServerCatalog, ServerId},
     config::{Isolation, Profiles, ServerConfig, Startup},
     protocol::Era,
-    upstream::{Context, Observer, Phase, Upstream},
+    upstream::{Context, Phase, ServerObserver, Upstream},
 };
 use first_attempts::FirstAttempts;
 
@@ -22,7 +22,7 @@ pub(super) use first_attempts::has_first_attempt;
 pub(super) use roster::{Roster, Slot, SlotConfig};
 
 /// Makes the observer of an instance.
-pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn Observer> + Send + Sync>;
+pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn ServerObserver> + Send + Sync>;
 
 /// The roster of servers and their instances. It knows no host: an instance belongs to a
 /// [`Principal`] or to all.

@@ -127,7 +127,11 @@ async fn api_edits_apply_at_once() {
 
     let off = Some(json!({"enabled": false}));
     let (status, changed) = operator.send(Method::PUT, "/servers/a/tools/raw", off.clone()).await;
-    assert_eq!((status, &changed["shownOtherwise"]), (StatusCode::OK, &json!(["a"])), "{changed}");
+    assert_eq!(
+        (status, &changed["shownDifferently"]),
+        (StatusCode::OK, &json!(["a"])),
+        "{changed}"
+    );
     assert_eq!(operator.config()["mcpServers"]["a"]["tools"], json!({"raw": false}));
     assert!(!host.tool_names().await.contains(&"a__raw".to_owned()));
     let tools = operator.get("/servers/a/tools").await;

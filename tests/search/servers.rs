@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use dormouse::internals::{
-    catalog::{Cache, ServerId, Snapshot},
+    catalog::{ServerId, Snapshot, cache_in},
     config::{self, Environment},
 };
 
@@ -19,7 +19,7 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let config = config::parse(CONFIG, path, &Environment::of_process())?.config;
     let servers = &config.servers[..count];
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(servers));
-    let cache = Cache::new(catalogs);
+    let cache = cache_in(catalogs);
     let mut known = Vec::new();
     for (server, offer) in servers.iter().zip(&snapshot.offers) {
         let (record, _) =

@@ -193,7 +193,7 @@ impl Authorizer {
             TokenError::Rejected(_) => login.without_refresh_token(),
             // The authorization server did not reject the refresh token itself, so it is kept; but
             // it may never work again.
-            TokenError::Refused(_) => {
+            TokenError::Refused(_) | TokenError::InvalidToken(_) | TokenError::NoProof(_) => {
                 tracing::warn!(server, %error, "cannot renew the login now");
                 return Err(self.login_required(" (the present one cannot be renewed now)"));
             }

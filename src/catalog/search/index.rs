@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    IndexedServer, IndexedTools, LANGUAGE, SearchHit, SearchTarget,
+    IndexedServer, IndexedTools, SearchHit, SearchTarget,
+    language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
     phrase::Phrase,

@@ -9,10 +9,10 @@ use axum::{
 use rmcp::model::ProtocolVersion;
 
 use super::{
-    HttpFront,
+    front::HttpFront,
     guard::TokenHash,
     post_response::{self, ExpectedAnswer},
-    request::{PostedMessages, is_legacy, refusal, respond_with},
+    request::{PostedMessages, SESSION_HEADER, is_legacy, refusal, respond_with},
     sessions::HttpSession,
     stream::{MessageStream, parse_event_id},
 };
@@ -28,7 +28,6 @@ use crate::{
     wire::{Id, Message, edit},
 };
 
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 /// The JSON-RPC error code that clients expect for an unknown session.
 const UNKNOWN_SESSION: i32 = -32001;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    HttpFront,
+    front::HttpFront,
     guard::TokenHash,
     post_response,
     request::{self, refusal},

@@ -15,14 +15,15 @@ use super::{
 };
 use crate::{
     base::Lock,
-    catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
     protocol::{Era, adapt, error},
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
         in_flight::{Entered, InFlightCall},
+        instance::Instance,
         known_tasks::Cancellation,
+        questions,
     },
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
@@ -53,7 +54,7 @@ struct Conversation {
 /// The host's request that a call answers.
 #[derive(Clone)]
 struct HostRequest {
-    server: ServerId,
+    instance: Instance,
     method: String,
     recorder: Recorder,
 }
@@ -61,10 +62,11 @@ struct HostRequest {
 impl HostRequest {
     /// Records the end of the call, and returns the host's answer.
     fn end(self, fleet: &Fleet, caller: &Caller, answer: Result<Outcome, CallError>) -> Outcome {
-        let name = || fleet.servers.config(self.server).name.clone();
+        let server = self.instance.server;
+        let name = || fleet.servers.config(server).name.clone();
         let answered = answer.map_err(|cause| ForwardError::new(name(), cause));
         self.recorder.finish(&answered);
-        shape(fleet, caller, self.server, &self.method, answered)
+        shape(fleet, caller, server, &self.method, answered)
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) async fn begin(
         entered,
         method: request.method.to_owned(),
         answers: HostRequest {
-            server: request.instance.server,
+            instance: request.instance,
             method: request.answered_as.to_owned(),
             recorder: request.recorder,
         },
@@ -136,6 +138,9 @@ async fn wait(
                 if let Some(cancellation) = conversation.cancellation.take() {
                     cancellation.disarm();
                 }
+                let instance = conversation.answers.instance;
+                drop(conversation.entered);
+                conversation.questions.hand_over(fleet, instance);
                 let (from, to) = (Era::Legacy, caller.client.era);
                 let outcome = adapt::outcome(&conversation.method, from, to, outcome?);
                 return Ok(Sent::Answered(outcome));
@@ -193,6 +198,16 @@ impl CallQuestions {
                 Some(answer) => question.answer(Ok(adapt::input_response(&answer))),
                 None => self.open.push((key, question)),
             }
+        }
+    }
+
+    /// Gives the questions that are left to other calls in flight: a server on stdio does not say to
+    /// which call a question belongs.
+    fn hand_over(mut self, fleet: &Fleet, instance: Instance) {
+        self.arriving.close();
+        let arrived = std::iter::from_fn(|| self.arriving.try_recv().ok());
+        for question in self.open.drain(..).map(|(_, question)| question).chain(arrived) {
+            questions::ask(fleet, instance, question);
         }
     }
 
