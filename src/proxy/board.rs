@@ -63,17 +63,12 @@ impl Board {
 
     /// Returns the part of the snapshot that a host sees.
     pub(super) fn snapshot_for(&self, viewer: &Viewer) -> Arc<Snapshot> {
-        self.seen_in(&self.snapshot(), viewer)
+        self.views.snapshot(&self.snapshot(), self.choice(viewer))
     }
 
     /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
     pub(super) fn snapshot_at(&self, endpoint: &Endpoint) -> Arc<Snapshot> {
         self.views.snapshot(&self.snapshot(), choice_at(endpoint, None))
-    }
-
-    /// Returns the part of any snapshot that a host sees.
-    pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: &Viewer) -> Arc<Snapshot> {
-        self.views.snapshot(snapshot, self.choice(viewer))
     }
 
     /// Returns a snapshot in the form in which a host sees it.
@@ -105,12 +100,27 @@ impl Board {
 
     /// Returns the tool list of a host. It is composed once for all hosts that see the same.
     pub(super) fn tools(&self, viewer: &Viewer) -> Arc<ToolList> {
-        let snapshot = self.snapshot();
+        self.tools_in(&self.snapshot(), &self.views, viewer)
+    }
+
+    /// Returns the tool list that a host has of any snapshot. `views` has its views.
+    fn tools_in(&self, snapshot: &Arc<Snapshot>, views: &Views, viewer: &Viewer) -> Arc<ToolList> {
         let (choice, form) = (self.choice(viewer), (viewer.endpoint.surface, viewer.shows_apps));
-        self.views.tools(&snapshot, (choice.clone(), form), || {
-            let snapshot = self.views.snapshot(&snapshot, choice);
+        views.tools(snapshot, (choice.clone(), form), || {
+            let snapshot = views.snapshot(snapshot, choice);
             self.view(viewer, &snapshot).tools()
         })
+    }
+
+    /// Returns the lists of a host that differ from those of an earlier snapshot.
+    pub(super) fn changes_since(&self, before: &PastSnapshot, viewer: &Viewer) -> Changes {
+        let PastSnapshot { snapshot: past, views: past_views } = before;
+        let (now, choice) = (self.snapshot(), self.choice(viewer));
+        let were = self.tools_in(past, past_views, viewer);
+        let are = self.tools_in(&now, &self.views, viewer);
+        let items = self.views.items(&now, choice.clone());
+        let changes = items.changes_since(&past_views.items(past, choice));
+        Changes { tools: were.result != are.result, ..changes }
     }
 
     fn choice(&self, viewer: &Viewer) -> OfferChoice {
@@ -189,6 +199,18 @@ impl Board {
     /// Returns whether sessions load their servers themselves.
     pub(super) fn has_loads_of_sessions(&self) -> bool {
         self.settings().loading.loads == config::Loads::Session
+    }
+}
+
+/// A snapshot that is no longer in force, and the views that hosts had of it.
+pub(super) struct PastSnapshot {
+    snapshot: Arc<Snapshot>,
+    views: Views,
+}
+
+impl PastSnapshot {
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot, views: Views::default() }
     }
 }
 

@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Event, Fleet, Viewer, catalogs,
+    Event, Fleet, Viewer,
+    board::PastSnapshot,
+    catalogs,
     servers::{Roster, Slot, SlotConfig, has_first_attempt},
 };
 use crate::{
-    catalog::{CatalogKey, Changes, LoadOrigin, Presence, ServerId, Snapshot},
+    catalog::{CatalogKey, LoadOrigin, Presence, ServerId, Snapshot},
     config::{Config, HttpSettings, LoadSettings, Profiles, ServerConfig, Settings, Startup},
     protocol::Era,
 };
@@ -125,7 +127,7 @@ fn reload_with(
     drop(publication);
     catalogs::seed(fleet, |server| !difference.keeps_connection(server));
     hand_over(fleet, &before, &difference);
-    announce_difference(fleet, &before);
+    announce_difference(fleet, before);
     fleet.events.send(Event::Reloaded);
     difference.report(are_settings_new, at_next_start)
 }
@@ -202,7 +204,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         if has_first_attempt(&slot.shown) {
             fleet.servers.expect_first_attempt();
         }
-        if was_loaded && slot.config.startup == Startup::Lazy {
+        if was_loaded && slot.shown.enabled && slot.config.startup == Startup::Lazy {
             // A server that hosts have loaded stays loaded if its catalog is known.
             slot.upstream.restore();
         } else {
@@ -234,34 +236,15 @@ fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, e
         slot.upstream.want(uri);
         is_wanted = true;
     }
-    if is_wanted {
+    if is_wanted && slot.shown.enabled {
         slot.upstream.begin(era);
     }
 }
 
 /// Tells each host which of its lists have changed.
-fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
-    let after = fleet.board.snapshot();
-    for host in fleet.audience.hosts() {
-        let viewer = Viewer::of(host.as_ref());
-        let lists = |snapshot: &Arc<Snapshot>| {
-            let snapshot = fleet.board.seen_in(snapshot, &viewer);
-            let prompts = snapshot.prompts();
-            let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
-            let prompts = prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
-            (
-                fleet.board.view(&viewer, &snapshot).tools(),
-                (snapshot.resources(), snapshot.templates()),
-                prompts.collect::<Vec<_>>(),
-            )
-        };
-        let (old, new) = (lists(before), lists(&after));
-        let changes =
-            Changes { tools: old.0 != new.0, resources: old.1 != new.1, prompts: old.2 != new.2 };
-        if changes.any() {
-            host.announce(changes);
-        }
-    }
+fn announce_difference(fleet: &Fleet, before: Arc<Snapshot>) {
+    let before = PastSnapshot::new(before);
+    fleet.audience.announce_each(|host| fleet.board.changes_since(&before, &Viewer::of(host)));
 }
 
 /// Returns whether the catalog of a server, and who sees it, is the same with both configs.

@@ -160,7 +160,8 @@ impl Servers {
     /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again.
     pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(ServerId) -> bool) {
         for (id, slot) in self.roster().all() {
-            if slot.config.startup == Startup::Lazy && is_remembered(id) {
+            let is_lazy = slot.config.startup == Startup::Lazy && slot.shown.enabled;
+            if is_lazy && is_remembered(id) {
                 slot.upstream.restore();
             } else {
                 slot.begin(era);
