@@ -63,8 +63,7 @@ pub mod internals {
         use crate::store::FileStore;
 
         pub use crate::catalog::{
-            Cache, ExposedCatalog, Item, SearchHit, SearchTarget, ServerCatalog, ServerId,
-            Snapshot, Tool, ToolRef,
+            Cache, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool, ToolRef,
         };
 
         /// Returns the catalogs that are kept as files in a directory.

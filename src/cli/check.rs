@@ -92,7 +92,7 @@ impl CheckReport {
         let warnings = warnings.chain(parsed.warnings.iter().map(ToString::to_string)).collect();
         Ok(Self {
             is_ok: true,
-            dialect: parsed.dialect.map(Dialect::name),
+            dialect: file.dialect().map(Dialect::name),
             servers: config.servers.len(),
             unavailable: config.servers.iter().filter_map(unavailable).collect(),
             warnings,

@@ -23,8 +23,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, parsed: &ParsedConfig) -> bool {
     file.is_yaml()
-        && parsed.dialect.is_none_or(Dialect::has_tools)
         && parsed.config.servers.iter().all(|server| server.offer.tools.is_empty())
+        && file.dialect().is_none_or(Dialect::has_tools)
 }
 
 /// Writes the tools of each server once its catalog is known. Returns when all are written, or at

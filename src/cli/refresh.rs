@@ -127,7 +127,7 @@ fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
     // The file may differ from the one that was read first.
     let all = file.parse(&file.environment())?;
     let config = settings::server(&all.config, &seen.config.name)?;
-    if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
+    if let Some(dialect) = file.dialect().filter(|dialect| !dialect.has_tools()) {
         let count = counted(catalog.tools.len(), "tool");
         return Ok(format!("{count}; a config of {} does not list tools", dialect.name()));
     }

@@ -168,9 +168,13 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
     ))
 }
 
-/// Returns the config in the file, with the overrides of the command line.
+/// Returns the config in the file, with the overrides of the command line. Its servers are as the
+/// profile of the command line shows them.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
-    read(file, options).map(|parsed| parsed.config)
+    let Config { settings, servers } = read(file, options)?.config;
+    let shown = |server| settings.profiles.by_default(server).into_owned();
+    let servers = servers.iter().map(shown).collect();
+    Ok(Config { settings, servers })
 }
 
 /// Returns what is in the file, with the overrides of the command line.
@@ -186,19 +190,10 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
         config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.settings.idle_timeout;
         override_server(server, options);
-        // The flag of dynamic-mcp is for servers without a timeout of their own.
-        if parsed.own_idle_timeouts.contains(&server.name) {
-            server.settings.idle_timeout = own;
-        }
     }
     if let Some(name) = &options.profile {
-        let Some(profile) = config.profiles.get(name).cloned() else {
-            let profiles = config.profiles.keys().cloned().collect();
-            return Err(ConfigError::NoProfile { name: name.clone(), profiles });
-        };
-        config.choose(&profile);
+        config.settings.profiles.set_default(name)?;
     }
     Ok(parsed)
 }
@@ -220,7 +215,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
     if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
     }
-    if let Some(timeout) = options.idle_timeout {
+    if let Some(timeout) = options.idle_timeout.filter(|_| !server.keeps_idle_timeout) {
         server.settings.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
@@ -246,5 +241,5 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let settings = Settings { lists, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
-    Some(Config { settings, servers: vec![server], ..Config::default() })
+    Some(Config { settings, servers: vec![server] })
 }

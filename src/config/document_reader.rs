@@ -7,10 +7,10 @@ use super::{
     Environment, MAX_PROBLEMS, Problem,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
-    foreign::{DialectRules, Variables},
     key_path::Step,
     keys::KeyGroup,
     plain_words::in_plain_words,
+    reading_rules::{ReadingRules, Variables},
     schema,
     unknown_key::unknown_key,
 };
@@ -23,7 +23,7 @@ const MAX_BAD_VALUES: usize = 100;
 pub(super) struct DocumentReader<'a, 'text> {
     document: &'a Document<'text>,
     environment: &'a Environment,
-    rules: DialectRules,
+    rules: ReadingRules,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     /// The number of bytes to which variables may still expand.
@@ -40,6 +40,10 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
             warnings: document.warnings(),
             room: MAX_EXPANSION,
         }
+    }
+
+    pub(super) fn rules(&self) -> ReadingRules {
+        self.rules
     }
 
     /// Returns the warnings if there are no problems.

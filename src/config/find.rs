@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, ParsedConfig, TrustStore,
+    ConfigError, Dialect, Environment, ParsedConfig, TrustStore,
     document::Document,
     environment::{self, assignments},
     format::Format,
@@ -230,6 +230,11 @@ impl ConfigFile {
             ConfigError::Unreadable { path: self.path.clone(), source }
         })?;
         super::parse(text, &self.path, environment)
+    }
+
+    /// Returns the system that the file was written for, if it is not dormouse.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        Document::parse_or_empty(&self.text(), &self.path).ok()?.dialect()
     }
 
     /// Returns the entries of the servers as written, with the keys of a dormouse config.

@@ -61,16 +61,19 @@ pub(super) async fn call_extension(
 /// Returns the live servers that declare the extension of a method; if none does, the only server
 /// that declares an unknown extension.
 fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId> {
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
         .live()
         .map(|(_, view, exposed)| {
-            (view.server, extension::declared(&exposed.catalog.greeting.capabilities))
+            (view.server(), extension::declared(&exposed.catalog.greeting.capabilities))
         })
         .collect();
     let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
         let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
-        all.map(|(server, _)| *server).collect()
+        let mut servers: Vec<ServerId> = all.map(|(server, _)| *server).collect();
+        // A server may have several offers.
+        servers.dedup();
+        servers
     };
     // `resources/directory/read` belongs to the extension for skills.
     let is_directory = method == method::RESOURCES_DIRECTORY_READ;
@@ -219,11 +222,11 @@ fn about_tool(
     params: &Raw,
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let ToolResolution::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
     let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
-    having.contains(&view.server).then_some((view.server, params))
+    having.contains(&view.server()).then_some((view.server(), params))
 }
 
 fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {

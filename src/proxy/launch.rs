@@ -1,6 +1,6 @@
 //! The start and the end of a fleet.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    catalog::{Cache, Snapshot},
+    catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, HttpClient, Watchdog},
 };
@@ -40,7 +40,7 @@ impl Fleet {
         storage: Storage,
         auth: Auth,
     ) -> Arc<Self> {
-        let Config { settings, servers, .. } = config;
+        let Config { settings, servers } = config;
         let context = Context {
             max_message_bytes: settings.limits.max_message_bytes,
             lineage: settings.lineage.clone(),
@@ -61,10 +61,11 @@ impl Fleet {
             let observe: Observe = Box::new(move |instance| {
                 Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
             });
-            let servers = Servers::new(context.clone(), observe, servers, |id, config| {
-                memory.adopt(id, config);
-                has_first_attempt(config) && memory.was_hung(id)
-            });
+            let servers =
+                Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
+                    memory.adopt(id, &slot.config);
+                    has_first_attempt(&slot.shown) && memory.was_hung(id)
+                });
             let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {
@@ -88,7 +89,15 @@ impl Fleet {
     /// again what was loaded when dormouse last ended.
     pub(crate) fn start(&self) {
         let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
-        self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
+        let snapshot = self.board.snapshot();
+        let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
+        let loaded: HashSet<ServerId> = offers
+            .map(|offer| {
+                self.board.request(offer.id);
+                offer.server()
+            })
+            .collect();
+        self.servers.begin(self.audience.first_era(), |server| loaded.contains(&server));
     }
 
     /// Ends all logins in progress: requests that wait for them fail.

@@ -9,7 +9,9 @@ use std::{
 use super::remembered_loads::RememberedLoads;
 use crate::{
     base::Lock,
-    catalog::{Cache, CatalogKey, Digests, Pins, Record, ServerCatalog, ServerId},
+    catalog::{
+        Cache, CatalogKey, Digests, ExposedCatalog, Offer, Pins, Record, ServerCatalog, ServerId,
+    },
     config::{Pin, ServerConfig},
 };
 
@@ -152,6 +154,15 @@ impl Memory {
         let pins = pins.entry(server).or_default();
         pins.see(&now);
         pins.unverified(&now)
+    }
+
+    /// Returns what an offer shows of its server's catalog.
+    pub(super) fn expose(
+        &self,
+        offer: &Offer,
+        catalog: &Arc<ServerCatalog>,
+    ) -> Arc<ExposedCatalog> {
+        offer.expose(catalog, &self.blocked(offer.server(), catalog))
     }
 
     /// Returns whether a catalog has to be written.

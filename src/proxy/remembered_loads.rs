@@ -1,4 +1,4 @@
-//! The names of the servers that hosts have loaded, kept from one run to the next.
+//! The names of the offers that hosts have loaded, kept from one run to the next.
 
 use std::{collections::BTreeSet, io, sync::Arc};
 

@@ -72,10 +72,10 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
 
 /// Returns the server of a resource. At an endpoint of one server every resource is that server's.
 pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return ResourceRoute::Server(server);
     }
-    let route = fleet.board.snapshot_for(caller.viewer()).route_resource(uri);
+    let route = fleet.board.snapshot_for(&caller.viewer()).route_resource(uri);
     match route {
         ResourceRoute::Unlisted => {
             lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)
@@ -195,7 +195,7 @@ fn not_found(era: Era, uri: &str) -> Raw {
 /// Returns the live server that has listed a URI for an extension only.
 fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let having = fleet.extensions.lists.having(uri);
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let mut live = snapshot.live();
-    live.find(|(_, view, _)| having.contains(&view.server)).map(|(_, view, _)| view.server)
+    live.find(|(_, view, _)| having.contains(&view.server())).map(|(_, view, _)| view.server())
 }

@@ -86,7 +86,7 @@ async fn handle_other(
             method::LOGGING_SET_LEVEL | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
             Era::Modern,
         ) => Err(error::method_not_found(method)),
-        _ => match caller.endpoint().only {
+        _ => match caller.endpoint().only_server() {
             Some(server) => calls::answer(fleet, Call::new(server, caller, method, params)).await,
             None => extensions::call_extension(fleet, caller, method, params).await,
         },
@@ -110,10 +110,10 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 /// Returns the server of a prompt and the prompt's name there. At an endpoint of one server every
 /// prompt is that server's.
 fn resolve_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return Some((server, name.to_owned()));
     }
-    fleet.board.snapshot_for(caller.viewer()).resolve_prompt(name)
+    fleet.board.snapshot_for(&caller.viewer()).resolve_prompt(name)
 }
 
 async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {

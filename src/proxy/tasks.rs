@@ -143,7 +143,7 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
         let origin = TaskOrigin { instance, id: id.to_owned() };
         (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
     };
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return at(fleet.instance(server, caller)).ok_or_else(unknown);
     }
     let params = Raw::encode(&json!({"taskId": id}));
@@ -168,7 +168,8 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
 fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     let era = caller.client.era;
     let roster = fleet.servers.roster();
-    let shown = roster.ids().filter(|server| caller.endpoint().shows(*server));
+    let endpoint = caller.endpoint();
+    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let awake = shown.filter_map(|server| {
         let instance = fleet.instance(server, caller);
         Some((instance, fleet.servers.existing(instance)?.awake()?))
@@ -182,8 +183,8 @@ fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
 
 /// Lists the tasks of all awake servers, without those of other hosts. A sleeping server has none.
 async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
-    if let Some(server) = caller.endpoint().only
-        && is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller)))
+    if let Some(server) = caller.endpoint().only_server()
+        && is_sole(&fleet.hosts_of(fleet.instance(server, caller)))
     {
         let call = Call::new(server, caller, method::TASKS_LIST, Some(params));
         return calls::answer(fleet, call).await;

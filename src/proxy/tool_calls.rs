@@ -6,7 +6,7 @@ use super::{
     catalogs, known_tasks, publishing,
 };
 use crate::{
-    catalog::ServerId,
+    catalog::{OfferId, ServerId},
     config::Listing,
     protocol::{Era, method},
     surface::{Action, calls_another, failed},
@@ -23,7 +23,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     let mut superseded = 0;
     let mut hold = None;
     let outcome = loop {
-        let action = fleet.board.evaluate(caller.viewer(), params, &fleet.context.tasks).await;
+        let action = fleet.board.evaluate(&caller.viewer(), params, &fleet.context.tasks).await;
         if done.contains(&action) {
             break Ok(own_result(caller, in_vain(fleet, action)));
         }
@@ -42,9 +42,11 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
                     }
                 }
             }
-            Action::Load { server } => match Box::pin(load_first(fleet, caller, *server)).await {
+            Action::Load { offer } => match Box::pin(load_first(fleet, caller, *offer)).await {
                 Ok(announced) => hold = announced,
-                Err(error) => break shape(fleet, caller, *server, method::TOOLS_CALL, Err(error)),
+                Err(error) => {
+                    break shape(fleet, caller, offer.server(), method::TOOLS_CALL, Err(error));
+                }
             },
             Action::Recall => Box::pin(catalogs::recall_all(fleet)).await,
             Action::Index => {}
@@ -65,12 +67,15 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
 fn in_vain(fleet: &Fleet, action: Action) -> Raw {
     match action {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
-        Action::Load { server } | Action::Forward { server, .. } => {
-            let name = &fleet.servers.config(server).name;
-            failed(format!("server {name:?} was loaded but lacks the requested tool"))
-        }
+        Action::Load { offer } => without_tool(fleet, offer.server()),
+        Action::Forward { server, .. } => without_tool(fleet, server),
         Action::Recall | Action::Index => failed("cannot read the catalogs of the servers"),
     }
+}
+
+fn without_tool(fleet: &Fleet, server: ServerId) -> Raw {
+    let name = &fleet.servers.config(server).name;
+    failed(format!("server {name:?} was loaded but lacks the requested tool"))
 }
 
 /// Returns a call as its server gets it. `params` are those of the host's request, which `action`
@@ -93,32 +98,29 @@ fn call_of<'a>(
     Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
 }
 
-/// Loads a server. With stable lists, known catalogs are read first, so that lists do not depend on
+/// Loads an offer. With stable lists, known catalogs are read first, so that lists do not depend on
 /// the order of loads.
 async fn load_first(
     fleet: &Fleet,
     caller: &Caller,
-    server: ServerId,
+    offer: OfferId,
 ) -> Result<Option<u64>, ForwardError> {
     if fleet.settings().lists.listing == Listing::Stable {
         catalogs::recall_all(fleet).await;
     }
-    load(fleet, caller, server).await
+    load(fleet, caller, offer).await
 }
 
-/// Loads a server. If that changes the names of listed tools, returns the number of the
+/// Loads an offer. If that changes the names of listed tools, returns the number of the
 /// announcement after which the host has to fetch the list before it gets the result.
-async fn load(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-) -> Result<Option<u64>, ForwardError> {
-    let names_before = fleet.board.tools(caller.viewer()).names;
+async fn load(fleet: &Fleet, caller: &Caller, offer: OfferId) -> Result<Option<u64>, ForwardError> {
+    let names_before = fleet.board.tools(&caller.viewer()).names;
     let announced_before = caller.host.tool_lists_announced();
-    calls::lease(fleet, server, caller, AskLogin::ThroughHost).await?;
-    publishing::loaded_by(fleet, caller.host.principal(), server);
+    fleet.board.request(offer);
+    calls::lease(fleet, offer.server(), caller, AskLogin::ThroughHost).await?;
+    publishing::loaded_by(fleet, caller.host.principal(), offer);
     let announced = caller.host.tool_lists_announced();
     let must_hold =
-        announced > announced_before && fleet.board.tools(caller.viewer()).names != names_before;
+        announced > announced_before && fleet.board.tools(&caller.viewer()).names != names_before;
     Ok(must_hold.then_some(announced))
 }

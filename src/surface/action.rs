@@ -2,7 +2,7 @@
 
 use crate::{
     base::is_hidden,
-    catalog::ServerId,
+    catalog::{OfferId, ServerId},
     wire::{Raw, edit},
 };
 
@@ -11,8 +11,8 @@ use crate::{
 pub(crate) enum Action {
     /// A complete result, which dormouse composed itself.
     Answer(Raw),
-    /// A load of this server, after which the request is evaluated again.
-    Load { server: ServerId },
+    /// A load of this offer, after which the request is evaluated again.
+    Load { offer: OfferId },
     /// A read of the stored catalogs of servers that are not loaded, after which the request is
     /// evaluated again.
     Recall,

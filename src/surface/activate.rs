@@ -95,7 +95,7 @@ pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let offer = &view.snapshot.offers[server];
     Some(match &offer.presence {
         Presence::Live { exposed, .. } => report(view, server, offer, exposed),
-        Presence::Offered { .. } => Action::Load { server: offer.server },
+        Presence::Offered { .. } => view.load(server),
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &offer.name),
     })
 }

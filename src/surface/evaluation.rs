@@ -42,8 +42,8 @@ impl View<'_> {
             return failure("tools/call needs the name of a tool");
         };
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        if let (Surface::Direct, Some(server)) = (self.surface, self.snapshot.sole) {
-            return self.call_of_sole(server, &name, params);
+        if let (Surface::Direct, Some(offer)) = (self.surface, self.snapshot.sole) {
+            return self.call_of_sole(offer, &name, params);
         }
         if self.lists_tools() && self.snapshot.tools().listed(&name).is_some() {
             // A wrapped server may have a tool with the name of one of dormouse's tools.
@@ -69,15 +69,15 @@ impl View<'_> {
 
     /// Handles a call in front of a single server. dormouse has no tools of its own here, so the
     /// server itself must reject a name that it does not list.
-    fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
-        let offer = &self.snapshot.offers[server];
-        match self.snapshot.tools().resolve_in(server, name) {
-            ToolResolution::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
+    fn call_of_sole(self, sole: usize, name: &str, params: &Raw) -> Action {
+        let offer = &self.snapshot.offers[sole];
+        match self.snapshot.tools().resolve_in(sole, name) {
+            ToolResolution::Withheld { tool, why, .. } => self.withheld(sole, &tool, why),
             _ => match &offer.presence {
                 Presence::Live { .. } => {
-                    Action::Forward { server: offer.server, params: params.clone() }
+                    Action::Forward { server: offer.server(), params: params.clone() }
                 }
-                Presence::Offered { .. } => Action::Load { server: offer.server },
+                Presence::Offered { .. } => self.load(sole),
                 Presence::Evicted | Presence::Disabled => {
                     failure(format!("server {:?} is not available", offer.name))
                 }

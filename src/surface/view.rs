@@ -35,9 +35,14 @@ impl View<'_> {
         live.find_map(|(_, _, exposed)| exposed.catalog.greeting.instructions.clone())
     }
 
-    /// Returns the id of the server at this position.
-    pub(super) fn id(self, server: usize) -> ServerId {
-        self.snapshot.offers[server].server
+    /// Returns the server of the offer at this position.
+    pub(super) fn server(self, offer: usize) -> ServerId {
+        self.snapshot.offers[offer].server()
+    }
+
+    /// Returns the action that loads the offer at this position.
+    pub(super) fn load(self, offer: usize) -> Action {
+        Action::Load { offer: self.snapshot.offers[offer].id }
     }
 
     /// Returns whether the list contains tools of servers under their own names.
@@ -59,7 +64,7 @@ impl View<'_> {
                 } else {
                     edit::set(params, "name", &Raw::encode(&tool.name))
                 };
-                Action::Forward { server: self.id(at.server), params }
+                Action::Forward { server: self.server(at.offer), params }
             }
             Err(action) => action,
         }
@@ -70,27 +75,27 @@ impl View<'_> {
         let (_, tool) = self.snapshot.tools().tool(at);
         let name = Raw::encode(&tool.name);
         let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
-        Action::Forward { server: self.id(at.server), params }
+        Action::Forward { server: self.server(at.offer), params }
     }
 
     /// Returns the live tool of this name, or else the action to take.
     pub(super) fn resolve(self, name: &str) -> Result<ToolRef, Action> {
-        match (self.snapshot.tools().resolve_tool(name), self.last_app()) {
-            (ToolResolution::Ambiguous { candidates }, Some(app)) => {
-                let own = self.snapshot.tools().resolve_in(app, name);
-                let is_own = matches!(own, ToolResolution::Tool(_));
-                self.judge(
-                    name,
-                    if is_own { own } else { ToolResolution::Ambiguous { candidates } },
-                )
+        let resolved = match self.snapshot.tools().resolve_tool(name) {
+            ambiguous @ ToolResolution::Ambiguous { .. } => {
+                self.resolve_for_app(name).unwrap_or(ambiguous)
             }
-            (resolved, _) => self.judge(name, resolved),
-        }
+            resolved => resolved,
+        };
+        self.judge(name, resolved)
     }
 
-    /// Returns the position of the server whose app the host has shown last.
-    fn last_app(self) -> Option<usize> {
-        self.snapshot.position(self.apps?.last_read?)
+    /// Returns the tool of this name of the server whose app the host has shown last.
+    fn resolve_for_app(self, name: &str) -> Option<ToolResolution> {
+        let mut offers = self.snapshot.offers_of(self.apps?.last_read?);
+        offers.find_map(|(offer, _)| {
+            let own = self.snapshot.tools().resolve_in(offer, name);
+            matches!(own, ToolResolution::Tool(_)).then_some(own)
+        })
     }
 
     /// Returns the tool of this name, loaded or only known, or else the action to take.
@@ -104,15 +109,13 @@ impl View<'_> {
     pub(super) fn judge(self, name: &str, resolved: ToolResolution) -> Result<ToolRef, Action> {
         match resolved {
             ToolResolution::Tool(at) => Ok(at),
-            ToolResolution::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
+            ToolResolution::NeedsLoad { offer } => Err(self.load(offer)),
             ToolResolution::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {} is ambiguous. It could be: {}",
                 text::repeated(name),
                 name_list(&candidates, MAX_NAME_LIST_BYTES)
             ))),
-            ToolResolution::Withheld { server, tool, why } => {
-                Err(self.withheld(server, &tool, why))
-            }
+            ToolResolution::Withheld { offer, tool, why } => Err(self.withheld(offer, &tool, why)),
             ToolResolution::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
         }
     }
@@ -122,14 +125,14 @@ impl View<'_> {
         if self.snapshot.is_recalled { action } else { Action::Recall }
     }
 
-    pub(super) fn withheld(self, server: usize, tool: &str, why: WithheldReason) -> Action {
-        let name = &self.snapshot.offers[server].name;
+    pub(super) fn withheld(self, offer: usize, tool: &str, why: WithheldReason) -> Action {
+        let name = &self.snapshot.offers[offer].name;
         match why {
             WithheldReason::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
-                Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
+                Action::Reexamine { server: self.server(offer), result: blocked(name, tool) }
             }
         }
     }

@@ -6,16 +6,16 @@ use crate::catalog::ToolRef;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchTarget {
     Tool(ToolRef),
-    /// A server whose tools are not known until it is loaded.
-    Server(usize),
+    /// An offer, by position, whose tools are not known until it is loaded.
+    Offer(usize),
 }
 
 impl SearchTarget {
-    /// Returns the position of the server.
-    pub(super) fn server(self) -> usize {
+    /// Returns the position of the offer.
+    pub(super) fn offer(self) -> usize {
         match self {
-            Self::Tool(at) => at.server,
-            Self::Server(server) => server,
+            Self::Tool(at) => at.offer,
+            Self::Offer(offer) => offer,
         }
     }
 }

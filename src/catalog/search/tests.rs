@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{SearchHit, SearchTarget};
 use crate::{
-    catalog::{ExposedCatalog, Item as _, ServerCatalog, ServerId, Snapshot, Tool, ToolRef},
+    catalog::{Item as _, ServerCatalog, ServerId, Snapshot, Tool, ToolRef},
     config::{self, Environment},
     wire::Raw,
 };
@@ -30,8 +30,8 @@ fn snapshot(servers: &[&[(&str, &str)]]) -> Snapshot {
     let known = known.map(|(at, tools)| {
         let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
         let catalog = Arc::new(ServerCatalog { tools, ..ServerCatalog::unknown() });
-        let (config, naming) = (&config.servers[at], snapshot.naming(at));
-        (ServerId(at), Arc::new(ExposedCatalog::new(&catalog, config, &BTreeSet::new(), naming)))
+        let offer = &snapshot.offers[at];
+        (offer.id, offer.expose(&catalog, &BTreeSet::new()))
     });
     snapshot.recalled(known.collect())
 }
@@ -40,7 +40,7 @@ fn snapshot(servers: &[&[(&str, &str)]]) -> Snapshot {
 fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
     let name = |found: &SearchHit| match found.target {
         SearchTarget::Tool(at) => snapshot.tools().qualified(at),
-        SearchTarget::Server(server) => snapshot.offers[server].name.clone(),
+        SearchTarget::Offer(offer) => snapshot.offers[offer].name.clone(),
     };
     let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();
     assert_eq!(found, expected, "{query}");
@@ -85,7 +85,7 @@ fn a_server_with_unknown_tools_is_among_the_results() {
         ["a1", "a2", "a3", "a4", "a5"].map(|name| (name, "Work work work")).into();
     let snapshot = snapshot(&[&works, &[]]);
     let found = snapshot.search_words("work", None, 3);
-    assert_eq!(found[2].target, SearchTarget::Server(1));
+    assert_eq!(found[2].target, SearchTarget::Offer(1));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn equal_results_keep_config_order() {
     let snapshot = snapshot(&[equal, equal]);
     finds(&snapshot, "send", &["a/one", "a/two", "b/one", "b/two"]);
     let within = snapshot.search_words("send", Some(1), 10);
-    assert!(within.iter().all(|found| found.target.server() == 1));
+    assert!(within.iter().all(|found| found.target.offer() == 1));
     assert_eq!(within.len(), 2);
     assert_eq!(snapshot.search_words("send", None, 3).len(), 3);
 }
@@ -130,7 +130,7 @@ fn a_server_with_unknown_tools_is_found_by_its_config() {
 fn a_tool_is_found_by_its_meaning() {
     let snapshot = snapshot(&[&[("weather", "Forecast of rain"), ("book_flight", "Airlines")]]);
     let found = snapshot.search("travel by plane", None, 1);
-    assert_eq!(found[0].target, SearchTarget::Tool(ToolRef { server: 0, tool: 1 }));
+    assert_eq!(found[0].target, SearchTarget::Tool(ToolRef { offer: 0, tool: 1 }));
     assert!(found[0].reasons[0].starts_with("meaning: 0."), "{:?}", found[0].reasons);
     assert!(snapshot.search_words("travel by plane", None, 1).is_empty());
     insta::assert_snapshot!("reason_name", snapshot.search("weather", None, 1)[0].reasons[0]);

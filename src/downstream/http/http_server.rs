@@ -13,7 +13,7 @@ use super::{
     root_paths::with_servers_at_root,
     routes::router,
 };
-use crate::proxy::Fleet;
+use crate::{config::ServerPaths, proxy::Fleet};
 
 /// Maximum time to answer requests in flight when dormouse shuts down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
@@ -23,8 +23,6 @@ pub(crate) struct HttpRoutes {
     pub access: HttpAccess,
     /// The routes for operators.
     pub api: Router,
-    /// True if the endpoints at `/servers/<name>/` are also at `/<name>/`.
-    pub servers_at_root: bool,
 }
 
 /// Listens on an address.
@@ -47,15 +45,16 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api, servers_at_root } = routes;
+    let HttpRoutes { access, api } = routes;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
     let front = Arc::new(HttpFront::new(fleet, address));
-    let app = match router(&front, guard_state, api) {
-        plain if servers_at_root => with_servers_at_root(plain, &front),
-        plain => plain,
+    let plain = router(&front, guard_state, api);
+    let app = match front.fleet.settings().server_paths {
+        ServerPaths::Prefixed => plain,
+        ServerPaths::AlsoAtRoot => with_servers_at_root(plain, &front),
     };
     let expiring = {
         let front = front.clone();

@@ -47,7 +47,7 @@ pub(super) async fn post(
         messages if messages.iter().any(is_initialize) => {
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
         }
-        _ => match find_session(front, endpoint, token_hash, &posted.headers) {
+        _ => match find_session(front, &endpoint, token_hash, &posted.headers) {
             Ok(session) => accept_posted(&session, posted).await,
             Err(refused) => refused,
         },
@@ -72,7 +72,7 @@ async fn open(
     });
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
-        endpoint,
+        endpoint.clone(),
         front.is_from_this_machine(&posted.headers, posted.version),
     )
     .with_user(token_hash.user());
@@ -93,7 +93,7 @@ async fn open(
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn find_session(
     front: &HttpFront,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
@@ -106,7 +106,7 @@ fn find_session(
     let session = front.sessions.find(id);
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == token_hash && session.endpoint.only == endpoint.only
+        session.token_hash == token_hash && session.endpoint.has_same_part(endpoint)
     });
     let Some(session) = session else {
         let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
@@ -176,7 +176,7 @@ fn deliver(
 /// Opens the stream for messages that belong to no request, or resumes an interrupted stream.
 pub(super) fn get(
     front: &Arc<HttpFront>,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {
@@ -208,7 +208,7 @@ pub(super) fn get(
 /// Ends a session.
 pub(super) async fn delete(
     front: &Arc<HttpFront>,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {

@@ -39,7 +39,7 @@ pub(super) fn open(
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
     let identity = HostIdentity::of_single_session(
-        endpoint,
+        endpoint.clone(),
         front.is_from_this_machine(request.headers(), request.version()),
     )
     .with_user(token_hash.user());

@@ -44,7 +44,7 @@ pub(super) async fn post(
             return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no responses of hosts");
         }
     };
-    if let Err(problem) = validate(front, endpoint, &posted, &request) {
+    if let Err(problem) = validate(front, &endpoint, &posted, &request) {
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
@@ -113,7 +113,7 @@ impl Drop for RequestPresence {
 /// The JSON-RPC error that names the mismatch.
 fn validate(
     front: &HttpFront,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     posted: &PostedMessages,
     request: &Request,
 ) -> Result<(), Raw> {

@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 use super::guard::TokenHash;
 use crate::{
     base::Lock,
-    catalog::ServerId,
+    catalog::OfferId,
+    config::ProfileName,
     downstream::{HostIdentity, identity::ToolListSync},
     proxy::{Endpoint, Principal},
     wire::Raw,
@@ -26,7 +27,7 @@ const MAX_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
 /// The properties that requests of the same host share.
-type HostKey = (TokenHash, Option<ServerId>, [u8; 32]);
+type HostKey = (TokenHash, Option<OfferId>, Option<ProfileName>, [u8; 32]);
 
 #[derive(Clone)]
 struct KnownHost {
@@ -51,7 +52,8 @@ impl Principals {
             tool_list_sync: Arc::default(),
             last_used: now,
         };
-        let known = known.entry((token_hash, endpoint.only, client)).or_insert_with(new);
+        let key = (token_hash, endpoint.only, endpoint.profile.clone(), client);
+        let known = known.entry(key).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
         HostIdentity {

@@ -39,7 +39,7 @@ async fn path_of_server(State(front): State<Arc<HttpFront>>, mut request: Reques
         _ => return request,
     };
     let is_ours = rest.is_none() && OWN_PATHS.contains(&name);
-    if is_ours || front.fleet.find(&decoded).is_none() {
+    if is_ours || front.fleet.endpoint_of(&decoded, None).is_none() {
         return request;
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();

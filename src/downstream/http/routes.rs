@@ -98,13 +98,10 @@ fn resolve_endpoint(
         let own = front.fleet.endpoint();
         return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
     };
-    if let Some((server, config)) = front.fleet.find(&name) {
-        let surface = asked.unwrap_or(config.endpoint.surface);
-        Ok(Endpoint { surface, only: Some(server) })
-    } else {
+    front.fleet.endpoint_of(&name, asked).ok_or_else(|| {
         let message = format!("unknown server {name:?}");
-        Err(refusal(StatusCode::NOT_FOUND, None, &message))
-    }
+        refusal(StatusCode::NOT_FOUND, None, &message)
+    })
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
@@ -122,8 +119,8 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
                 Err(refused) => refused,
             }
         }
-        Method::GET => legacy::get(front, endpoint, token_hash, request.headers()),
-        Method::DELETE => legacy::delete(front, endpoint, token_hash, request.headers()).await,
+        Method::GET => legacy::get(front, &endpoint, token_hash, request.headers()),
+        Method::DELETE => legacy::delete(front, &endpoint, token_hash, request.headers()).await,
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }

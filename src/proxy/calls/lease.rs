@@ -7,7 +7,7 @@ use super::{
     logins::{self, AskLogin},
 };
 use crate::{
-    catalog::{Presence, ServerId},
+    catalog::ServerId,
     proxy::{Caller, Fleet, instance::Instance},
     upstream::{Lease, LoadError, Upstream},
 };
@@ -45,7 +45,8 @@ async fn lease_unasked(
 ) -> Result<(Instance, Lease), LoadError> {
     loop {
         let instance = fleet.instance(server, caller);
-        if !fleet.servers.is_current(instance) {
+        let is_shown = fleet.board.shows(&caller.endpoint(), server);
+        if !fleet.servers.is_current(instance) || !is_shown {
             return Err(LoadError::Gone { server: fleet.servers.config(server).name.clone() });
         }
         match wake(fleet, instance, caller).await {
@@ -67,9 +68,8 @@ async fn wake(fleet: &Fleet, instance: Instance, caller: &Caller) -> Result<Leas
 pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream {
     let upstream = fleet.servers.upstream(instance, || {
         let snapshot = fleet.board.snapshot();
-        let is_live = snapshot
-            .offer(instance.server)
-            .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
+        let mut offers = snapshot.offers_of(instance.server);
+        let is_live = offers.any(|(_, offer)| offer.presence.origin().is_some());
         is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
     });
     if instance.owner.is_some() {
