@@ -4,7 +4,9 @@
 use serde_json::json;
 
 use super::{
-    Action, View, answered, budget, definition, discover, load, mcp_apps,
+    Action, View,
+    action::answered,
+    budget, definition, discover, load, mcp_apps,
     own_tools::ACTIVATE_PREFIX,
     section::{self, DetailLevel, Section},
     text::{counted, sanitized},

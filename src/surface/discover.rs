@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Action, View, answered, budget, definition, failure,
+    Action, View,
+    action::{answered, failure},
+    budget, definition,
     load::{self, MAX_SENTENCE_CHARS, sentence},
     own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},

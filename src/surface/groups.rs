@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::{
-    Action, View, answered,
+    Action, View,
+    action::{answered, failure},
     budget::{self, ServerLine},
-    definition, discover, failure, load,
+    definition, discover, load,
     own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
     section::{self, DetailLevel, Section},
 };

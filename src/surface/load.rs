@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::{
-    Action, MAX_NAME_LIST_BYTES, View, definition, failure,
+    Action, View,
+    action::failure,
+    definition,
+    name_list::{MAX_NAME_LIST_BYTES, name_list},
     own_tools::LOAD_MCP,
     section::{self, DetailLevel, Section},
     text::{first_sentence, repeated, shortened, without_hidden},
@@ -68,7 +71,7 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
     let loadable = if loadable.is_empty() {
         "(none)".to_owned()
     } else {
-        section::name_list(&loadable, MAX_NAME_LIST_BYTES)
+        name_list(&loadable, MAX_NAME_LIST_BYTES)
     };
     failure(format!(
         "Unknown MCP server: {}. Available servers to load: {loadable}",

@@ -1,4 +1,4 @@
-//! What is known of the language of tools and queries.
+//! The rules and tables for words, which all indexes share.
 
 use std::sync::LazyLock;
 
