@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use super::{USAGE, lineage, settings, shared_flags::Options};
+use super::{lineage, settings, shared_flags::Options, usage_error::USAGE_EXIT_CODE};
 use crate::{
     base::visible,
     config::{ConfigError, ConfigFile, Dialect, ParsedConfig, Problem, ServerConfig},
@@ -16,14 +16,14 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
     let parsed = match settings::read(&file, options) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
-            outln!("{}", super::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
-            return Ok(ExitCode::from(USAGE));
+            outln!("{}", super::output::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
+            return Ok(ExitCode::from(USAGE_EXIT_CODE));
         }
         parsed => parsed?,
     };
     let report = CheckReport::of_config(&file, &parsed)?;
     if is_json {
-        outln!("{}", super::json(&report)?);
+        outln!("{}", super::output::json(&report)?);
     } else {
         report.print();
     }

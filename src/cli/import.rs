@@ -20,7 +20,7 @@ use super::{
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
-    json as to_json,
+    output::json as to_json,
     settings::{self, directories},
     shared_flags::Options,
     table::{numbers, rendered, table},

@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let mut all_went_well = probed.is_complete();
     if typed.json {
         let refreshed = probed.seen.iter().zip(&reports).map(Refreshed::of);
-        outln!("{}", super::json(&refreshed.collect::<Vec<_>>())?);
+        outln!("{}", super::output::json(&refreshed.collect::<Vec<_>>())?);
         all_went_well &= reports.iter().all(Result::is_ok);
         return Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }

@@ -23,7 +23,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         reports.push(StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
     }
     if json {
-        outln!("{}", super::json(&reports)?);
+        outln!("{}", super::output::json(&reports)?);
     } else {
         reports.iter().for_each(print);
     }
