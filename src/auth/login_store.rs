@@ -6,16 +6,16 @@ use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{
     credential::{Credential, LoginFacts, LoginSummary, Tokens},
     keychain::{Keychain, LOGINS_SERVICE, SECRETS_SERVICE},
+    login_key::LoginKey,
     login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
-    base::{LockError, hex, run_blocking},
-    config::{Grant, OAuth, Remote, Secret},
+    base::{LockError, run_blocking},
+    config::Secret,
     store::{Store, StoreLease, StoredVersion, lease, wait_for_change},
 };
 
@@ -23,31 +23,6 @@ use crate::{
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// More than a login with long tokens needs.
 const RESERVED_BYTES: usize = 16 * 1024;
-
-/// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
-/// with the client credentials grant, also with the same scopes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LoginKey(String);
-
-impl LoginKey {
-    pub(super) fn of(remote: &Remote, oauth: &OAuth) -> Self {
-        let mut url = remote.url.clone();
-        url.set_fragment(None);
-        let client = oauth.client.as_ref().map(|client| &client.id);
-        let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        // A user's login gains scopes that the server demands; the client credentials grant
-        // requests those of the entry.
-        let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
-        let decisive =
-            serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
-        Self(hex(&Sha256::digest(decisive.to_string())[..16]))
-    }
-
-    /// Returns the name of the stored login.
-    fn name(&self) -> String {
-        format!("{}.json", self.0)
-    }
-}
 
 /// The stored logins.
 pub(crate) struct LoginStore {
@@ -153,7 +128,7 @@ impl LoginStore {
 
     /// Returns the version of a stored login. The login is not read.
     pub(super) fn version(&self, key: &LoginKey) -> StoredVersion {
-        self.store.as_ref().map(|store| store.version(&key.name())).unwrap_or_default()
+        self.store.as_ref().map(|store| store.version(&key.stored_name())).unwrap_or_default()
     }
 
     pub(super) fn summary(&self, key: &LoginKey) -> Option<LoginSummary> {
@@ -176,7 +151,7 @@ impl LoginStore {
         let Some(store) = &self.store else { return std::future::pending().await };
         let mut seen = StoredVersion::default();
         loop {
-            seen = wait_for_change(store, &key.name(), seen).await;
+            seen = wait_for_change(store, &key.stored_name(), seen).await;
             let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
             let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
             // A renewal keeps the id.
@@ -193,7 +168,7 @@ impl LoginStore {
         let is_in_file = secrets.is_some();
         let secrets = match secrets {
             Some(secrets) => secrets,
-            None => match self.keychain.get(LOGINS_SERVICE, &key.0)? {
+            None => match self.keychain.get(LOGINS_SERVICE, key.as_str())? {
                 Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
                 None => StoredSecrets::default(),
             },
@@ -205,7 +180,7 @@ impl LoginStore {
 
     fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
+        let name = key.stored_name();
         let place = || store.describe(&name);
         let text = match store.get(&name, MAX_FILE_BYTES) {
             Ok(Some(text)) => Zeroizing::new(text),
@@ -227,7 +202,7 @@ impl LoginStore {
         login: &Credential,
     ) -> Result<(), LoginStoreError> {
         let Some(store) = &self.store else { return Ok(()) };
-        let name = key.name();
+        let name = key.stored_name();
         let secrets = StoredSecrets {
             access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
@@ -261,11 +236,11 @@ impl LoginStore {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
+        let given = self.keychain.set(LOGINS_SERVICE, key.as_str(), Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "storing the login in a file");
             // An entry that stays would be older than the file.
-            let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
+            let _ = self.keychain.delete(LOGINS_SERVICE, key.as_str());
         }
         given.is_ok()
     }
@@ -293,9 +268,9 @@ impl LoginStore {
     ) -> Result<bool, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(false) };
         if self.keychain.is_available() {
-            self.keychain.delete(LOGINS_SERVICE, &key.0)?;
+            self.keychain.delete(LOGINS_SERVICE, key.as_str())?;
         }
-        let name = key.name();
+        let name = key.stored_name();
         store
             .remove(&name)
             .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
@@ -305,7 +280,7 @@ impl LoginStore {
     /// the network.
     pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(LoginLock { _lease: None }) };
-        let name = format!("{}.lock", key.0);
+        let name = key.lease_name();
         match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
@@ -324,7 +299,7 @@ impl LoginStore {
         key: &LoginKey,
     ) -> Result<Option<Box<dyn Send + Sync>>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
+        let name = key.stored_name();
         let reserved = store.reserve(&name, RESERVED_BYTES);
         reserved
             .map(Some)
@@ -336,7 +311,7 @@ impl LoginStore {
         let store = self.store.as_ref().ok_or(LoginStoreError::NoDirectory)?;
         store
             .check_writable()
-            .map_err(|cause| LoginStoreError::Io { place: store.describe(&key.name()), cause })
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&key.stored_name()), cause })
     }
 }
 
@@ -386,7 +361,7 @@ mod tests {
     async fn only_a_new_and_sufficient_login_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(store_in(&directory.path().join("logins")));
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
         let scopes = ["a".to_owned()];
@@ -423,7 +398,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
         let store = store_in(&place);
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         assert!(store.read(&key).unwrap().is_none());
         let before = store.version(&key);
         let lock = store.lock(&key).await.unwrap();
@@ -460,7 +435,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));
         let store = LoginStore { store: Some(files.clone()), keychain: Keychain::mock() };
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("canary")).unwrap();
         let kept = fs::read_to_string(directory.path().join("x.json")).unwrap();
@@ -488,7 +463,7 @@ mod tests {
     async fn unknown_file_format_is_rejected_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
         let store = store_in(directory.path());
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();
             let error = store.read(&key).unwrap_err();

@@ -6,12 +6,12 @@ use oauth2::http::{Request, StatusCode, header};
 use super::{
     Auth, LoginTarget,
     credential::{Credential, LoginFacts},
-    discovery::{AuthServer, discover},
+    discovery::{AuthServer, check_same_authority, discover},
     login_error::LoginError,
     login_store::LoginStore,
 };
 use crate::{
-    config::{ClientProof, Grant, ServerConfig, Transport},
+    config::{Grant, ServerConfig, Transport},
     protocol::method,
     wire::credentials::{Challenge, sensitive_headers},
 };
@@ -36,14 +36,14 @@ impl Auth {
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
         let target = login_target(server)?;
-        self.0.store.check_writable(&target.key)?;
+        self.store().check_writable(&target.key)?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
         let auth_server = discover(&target, challenge.unwrap_or_default()).await?;
         if challenge.is_none() && !auth_server.is_published {
             return Err(said.no_login_error(target.name));
         }
-        let known = self.0.store.facts(&target.key);
+        let known = self.store().facts(&target.key);
         if let Some(known) = &known {
             check_same_authority(&target, &known.issuer, &auth_server)?;
         }
@@ -58,30 +58,11 @@ impl Auth {
             more.extend(had.chain(&known.wanted).cloned());
         }
         // An unreadable login is replaced.
-        let before = self.0.store.run_for(&target.key, LoginStore::read).await.ok().flatten();
+        let before = self.store().run_for(&target.key, LoginStore::read).await.ok().flatten();
         let before = before.filter(|before| is_same(&before.facts));
         let scopes = auth_server.scopes(&target.oauth.scopes, &more).await;
         Ok(PreparedLogin { target, auth_server, known, before, scopes })
     }
-}
-
-/// Checks that a server has not switched to another authorization server while the config has a
-/// client secret and no `authServer`: the secret is meant for one authorization server, and a
-/// server could otherwise have it sent to any other.
-pub(super) fn check_same_authority(
-    target: &LoginTarget,
-    before: &str,
-    auth_server: &AuthServer,
-) -> Result<(), LoginError> {
-    let has_secret = target.oauth.client.as_ref().is_some_and(|client| {
-        matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
-    });
-    if !has_secret || target.oauth.auth_server.is_some() || before == auth_server.issuer {
-        return Ok(());
-    }
-    let (server, before, now) =
-        (target.name.clone(), before.to_owned(), auth_server.issuer.clone());
-    Err(LoginError::OtherAuthority { server, before, now })
 }
 
 fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
