@@ -24,6 +24,10 @@ fuzz *arguments:
 eval-search *arguments:
     scripts/eval-search {{arguments}}
 
+# Many hosts and misbehaving servers at once, for so many minutes; fails on anything lost or leaked.
+soak *arguments:
+    scripts/soak {{arguments}}
+
 # Write docs/config.schema.json and the tables of docs/reference/config.md again.
 schema:
     scripts/schema

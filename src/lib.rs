@@ -22,8 +22,8 @@
 //! - [`store`]: what outlives a process: values by name, behind one trait.
 //! - [`base`]: helpers for every layer: locks, blocking work, and errors of the machine.
 //!
-//! [`catalog`] (the lists of servers, as immutable values) and [`config`] know none of these except
-//! `protocol` and `wire`, and most layers may use them.
+//! Most layers may use [`catalog`] (the lists of servers, as immutable values) and [`config`], of
+//! which `catalog` uses `config`, `protocol`, `wire` and those below, and `config` only the latter.
 
 #![cfg_attr(not(fuzzing), warn(unreachable_pub))]
 #![cfg_attr(
@@ -67,10 +67,18 @@ pub mod internals {
     }
 
     pub mod catalog {
+        use std::{path::PathBuf, sync::Arc};
+
+        use crate::store::FileStore;
+
         pub use crate::catalog::{
-            Cache, ExposedCatalog, Item, SearchHit, SearchTarget, ServerCatalog, ServerId,
-            Snapshot, Tool, ToolRef,
+            Cache, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool, ToolRef,
         };
+
+        /// Returns the catalogs that are kept as files in a directory.
+        pub fn cache_in(directory: impl Into<PathBuf>) -> Cache {
+            Cache::new(Arc::new(FileStore::new(directory)))
+        }
     }
 
     pub mod config {

@@ -1,4 +1,4 @@
-//! The apps that dormouse knows. `docs/reference/apps.md` links to the documentation of each.
+//! The apps that dormouse knows. `docs/reference/apps.md` lists them with their files.
 
 use super::{
     dormouse_entry::EntryFormat,

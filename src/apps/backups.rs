@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{AppFile, ConnectedFile};
 use crate::{
-    base::{create_file, hex, make_private_directory},
+    base::{StagedFile, WriteOptions, create_file, hex, make_private_directory},
     config::place_fingerprint,
 };
 
@@ -76,11 +76,8 @@ impl PendingRecord {
     /// # Errors
     /// Fails if the record cannot be written.
     pub fn save(self) -> io::Result<()> {
-        let directory = self.record.parent().unwrap_or(Path::new("."));
-        let mut record = tempfile::NamedTempFile::new_in(directory)?;
-        serde_json::to_writer_pretty(&mut record, &self.connection)?;
-        record.persist(&self.record)?;
-        Ok(())
+        let record = serde_json::to_vec_pretty(&self.connection)?;
+        StagedFile::write(&self.record, &record, WriteOptions::default())?.replace()
     }
 }
 

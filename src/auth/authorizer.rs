@@ -15,15 +15,11 @@ use futures_util::{
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::{
-    LoginTarget,
-    credential::Credential,
-    login_store::{CHECK_INTERVAL, LoginStore},
-};
+use super::{LoginTarget, credential::Credential, login_store::LoginStore};
 use crate::{
     base::Lock,
     config::Grant,
-    store::StoredVersion,
+    store::{CHECK_INTERVAL, StoredVersion},
     wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
 

@@ -66,7 +66,7 @@ impl Auth {
         let PreparedLogin { target, mut auth_server, known, before, scopes } = beginning;
         let authorizer = self.authorizer(server);
         let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
-        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
+        let (store, tasks) = (self.store().clone(), self.tasks().clone());
         let default = Url::parse(DEFAULT_REDIRECT_URI).expect("a constant");
         let wanted = target.oauth.redirect_uri.clone().unwrap_or(default);
         let registered = before.as_ref().and_then(AuthClient::registered_for);

@@ -180,23 +180,23 @@ const MAX_RENEWAL_MARGIN: Duration = Duration::from_mins(5);
 /// some end the whole login when they receive an expired token.
 const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 
-/// What people may know of a login.
+/// The part of a login that is not secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Login")]
 pub(crate) struct LoginSummary {
     /// The authorization server.
     pub issuer: String,
-    /// What was granted.
+    /// The scopes that were granted.
     pub scopes: Vec<String>,
-    /// What the server wants beyond them.
+    /// Scopes that the server demands in addition.
     pub wanted: Vec<String>,
-    /// Seconds since 1970; `None` where nobody has said.
+    /// Seconds since 1970; `None` if the authorization server has not named an expiry.
     pub expires_at: Option<u64>,
-    /// Whether it renews itself when it expires.
+    /// True if dormouse renews the login when it expires.
     #[serde(rename = "renewable")]
     pub is_renewable: bool,
-    /// Whether there is anything to show to the server.
+    /// True if there is a token to send to the server.
     #[serde(rename = "usable")]
     pub is_usable: bool,
 }

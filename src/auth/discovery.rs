@@ -16,6 +16,7 @@ use super::{
     login_error::{self, LoginError},
     scopes::{self, OFFLINE_ACCESS},
 };
+use crate::config::ClientProof;
 
 pub(super) struct AuthServer {
     /// rmcp's state, which also performs the rest of a login by code.
@@ -59,6 +60,25 @@ pub(super) async fn discover(
         (None, Err(error)) => return Err(login_error::discovery_error(&error)),
     };
     AuthServer::of(manager, metadata, http, is_published).await
+}
+
+/// Checks that a server has not switched to another authorization server while the config has a
+/// client secret and no `authServer`: the secret is meant for one authorization server, and a
+/// server could otherwise have it sent to any other.
+pub(super) fn check_same_authority(
+    target: &LoginTarget,
+    before: &str,
+    auth_server: &AuthServer,
+) -> Result<(), LoginError> {
+    let has_secret = target.oauth.client.as_ref().is_some_and(|client| {
+        matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
+    });
+    if !has_secret || target.oauth.auth_server.is_some() || before == auth_server.issuer {
+        return Ok(());
+    }
+    let (server, before, now) =
+        (target.name.clone(), before.to_owned(), auth_server.issuer.clone());
+    Err(LoginError::OtherAuthority { server, before, now })
 }
 
 fn root_url(server: &Url) -> Url {

@@ -57,7 +57,7 @@ pub(crate) enum LoginError {
          `dormouse logout {server}`, or name it as \"authServer\""
     )]
     OtherAuthority { server: String, before: String, now: String },
-    #[error("no token: {0}")]
+    #[error("the token request failed: {0}")]
     Token(TokenError),
     #[error(transparent)]
     Client(#[from] super::ClientError),
@@ -103,9 +103,15 @@ pub(crate) enum TokenError {
     /// The authorization server does not know the client, or not any more.
     #[error("unknown client, or wrong secret ({0})")]
     UnknownClient(String),
-    /// The authorization server refuses for another reason.
-    #[error("the authorization server refuses: {0}")]
+    /// The authorization server refused for another reason.
+    #[error("the authorization server refused: {0}")]
     Refused(String),
+    /// dormouse cannot use the token.
+    #[error("the authorization server issued an invalid token: {0}")]
+    InvalidToken(String),
+    /// dormouse cannot prove that it is the client.
+    #[error("cannot authenticate the client: {0}")]
+    NoProof(String),
     /// A failure that may be temporary.
     #[error("{0}")]
     Failed(String),

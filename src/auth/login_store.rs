@@ -2,54 +2,27 @@
 //! in the system's keychain if there is one. Several processes use the store at once: files are
 //! replaced as a whole, and a process that changes one holds its lock.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{
     credential::{Credential, LoginFacts, LoginSummary, Tokens},
     keychain::{Keychain, LOGINS_SERVICE, SECRETS_SERVICE},
+    login_key::LoginKey,
     login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
-    base::{hex, run_blocking},
-    config::{Grant, OAuth, Remote, Secret},
-    store::{FileStore, LeaseError, Store, StoreLease, StoredVersion, lease},
+    base::{LockError, run_blocking},
+    config::Secret,
+    store::{Store, StoreLease, StoredVersion, lease, wait_for_change},
 };
 
-/// Interval between checks whether another process has changed a login.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// More than a login with long tokens needs.
 const RESERVED_BYTES: usize = 16 * 1024;
-
-/// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
-/// with the client credentials grant, also with the same scopes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LoginKey(String);
-
-impl LoginKey {
-    pub(super) fn of(remote: &Remote, oauth: &OAuth) -> Self {
-        let mut url = remote.url.clone();
-        url.set_fragment(None);
-        let client = oauth.client.as_ref().map(|client| &client.id);
-        let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        // A user's login gains scopes that the server demands; the client credentials grant
-        // requests those of the entry.
-        let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
-        let decisive =
-            serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
-        Self(hex(&Sha256::digest(decisive.to_string())[..16]))
-    }
-
-    /// Returns the name of the stored login.
-    fn name(&self) -> String {
-        format!("{}.json", self.0)
-    }
-}
 
 /// The stored logins.
 pub(crate) struct LoginStore {
@@ -143,11 +116,10 @@ mod exposed {
 }
 
 impl LoginStore {
-    /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
-    /// `uses_keychain` is set.
-    pub(crate) fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
+    /// Keeps logins in a store for secrets. Their secrets go to the system's keychain if it has
+    /// one and `uses_keychain` is set.
+    pub(crate) fn new(store: Option<Arc<dyn Store>>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        let store = directory.map(|directory| Arc::new(FileStore::for_secrets(directory)) as _);
         Self { store, keychain }
     }
 
@@ -188,7 +160,7 @@ impl LoginStore {
 
     /// Returns the version of a stored login. The login is not read.
     pub(super) fn version(&self, key: &LoginKey) -> StoredVersion {
-        self.store.as_ref().map(|store| store.version(&key.name())).unwrap_or_default()
+        self.store.as_ref().map(|store| store.version(&key.stored_name())).unwrap_or_default()
     }
 
     pub(super) fn summary(&self, key: &LoginKey) -> Option<LoginSummary> {
@@ -203,22 +175,21 @@ impl LoginStore {
     /// Waits until the user has made a login other than `known` that includes all that the server
     /// has demanded and was requested with these scopes or has them.
     pub(super) async fn wait_for_login(
-        &self,
+        self: &Arc<Self>,
         key: &LoginKey,
         known: Option<&str>,
         scopes: &[String],
     ) {
+        let Some(store) = &self.store else { return std::future::pending().await };
         let mut seen = StoredVersion::default();
         loop {
-            let version = self.version(key);
-            if std::mem::replace(&mut seen, version) != version {
-                let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
-                // A renewal keeps the id.
-                if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
-                    return;
-                }
+            seen = wait_for_change(store, &key.stored_name(), seen).await;
+            let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
+            let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
+            // A renewal keeps the id.
+            if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
+                return;
             }
-            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -226,7 +197,7 @@ impl LoginStore {
     pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, LoginStoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };
         let in_keychain = || -> Result<StoredSecrets, LoginStoreError> {
-            let text = self.keychain.get(LOGINS_SERVICE, &key.0)?;
+            let text = self.keychain.get(LOGINS_SERVICE, key.as_str())?;
             let secrets = text.map(|text| serde_json::from_str(text.expose()).unwrap_or_default());
             Ok(secrets.unwrap_or_default())
         };
@@ -235,15 +206,15 @@ impl LoginStore {
 
     fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
-        let path = || store.place(&name);
+        let name = key.stored_name();
+        let place = || store.describe(&name);
         let text = match store.get(&name, MAX_FILE_BYTES) {
             Ok(Some(text)) => Zeroizing::new(text),
             Ok(None) => return Ok(None),
-            Err(cause) => return Err(LoginStoreError::Io { path: path(), cause }),
+            Err(cause) => return Err(LoginStoreError::Io { place: place(), cause }),
         };
         // The error does not quote the content, which may be secret.
-        let kept = LoginFile::decode(&text).ok_or_else(|| LoginStoreError::Unreadable(path()))?;
+        let kept = LoginFile::decode(&text).ok_or_else(|| LoginStoreError::Unreadable(place()))?;
         Ok(Some(kept))
     }
 
@@ -255,7 +226,7 @@ impl LoginStore {
         login: &Credential,
     ) -> Result<(), LoginStoreError> {
         let Some(store) = &self.store else { return Ok(()) };
-        let name = key.name();
+        let name = key.stored_name();
         let secrets = StoredSecrets {
             access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
@@ -264,10 +235,10 @@ impl LoginStore {
         let is_in_keychain = !login.is_in_file && self.save_to_keychain(key, &secrets);
         let secrets = (!is_in_keychain).then_some(secrets);
         let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
-        let text = kept.encode().map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
+        let text = kept.encode().map_err(|_| LoginStoreError::Unreadable(store.describe(&name)))?;
         store
             .put(&name, &text)
-            .map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Saves a registered client, unless the user is logged in.
@@ -288,11 +259,11 @@ impl LoginStore {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
+        let given = self.keychain.set(LOGINS_SERVICE, key.as_str(), Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "storing the login in a file");
             // An entry that stays would be older than the file.
-            let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
+            let _ = self.keychain.delete(LOGINS_SERVICE, key.as_str());
         }
         given.is_ok()
     }
@@ -320,25 +291,27 @@ impl LoginStore {
     ) -> Result<bool, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(false) };
         if self.keychain.is_available() {
-            self.keychain.delete(LOGINS_SERVICE, &key.0)?;
+            self.keychain.delete(LOGINS_SERVICE, key.as_str())?;
         }
-        let name = key.name();
-        store.remove(&name).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        let name = key.stored_name();
+        store
+            .remove(&name)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Waits for the lock of a login. Another process may hold it while it renews the login over
     /// the network.
     pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(LoginLock { _lease: None }) };
-        let name = format!("{}.lock", key.0);
+        let name = key.lease_name();
         match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
-            Err(LeaseError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
-            Err(LeaseError::Io(cause)) => {
-                Err(LoginStoreError::Io { path: store.place(&name), cause })
+            Err(LockError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
+            Err(LockError::Io(cause)) => {
+                Err(LoginStoreError::Io { place: store.describe(&name), cause })
             }
-            Err(LeaseError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
+            Err(LockError::Held(_)) => Err(LoginStoreError::Locked(store.describe(&name))),
         }
     }
 
@@ -349,15 +322,20 @@ impl LoginStore {
         key: &LoginKey,
     ) -> Result<Option<Box<dyn Send + Sync>>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
+        let name = key.stored_name();
         let reserved = store.reserve(&name, RESERVED_BYTES);
-        reserved.map(Some).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        reserved
+            .map(Some)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
-    /// Checks that logins can be stored.
-    pub(super) fn check_writable(&self) -> Result<(), LoginStoreError> {
+    /// Checks that this login can be stored.
+    pub(super) fn check_writable(&self, key: &LoginKey) -> Result<(), LoginStoreError> {
         let store = self.store.as_ref().ok_or(LoginStoreError::NoDirectory)?;
-        store.check_writable().map_err(|cause| LoginStoreError::Io { path: store.place(""), cause })
+        store.check_writable().map_err(|cause| LoginStoreError::Io {
+            place: store.describe(&key.stored_name()),
+            cause,
+        })
     }
 }
 
@@ -371,6 +349,11 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::{super::auth_method::AuthMethod, *};
+    use crate::store::{CHECK_INTERVAL, FileStore};
+
+    fn store_in(directory: &Path) -> LoginStore {
+        LoginStore::new(Some(Arc::new(FileStore::for_secrets(directory))), false)
+    }
 
     fn login(access: &str) -> Credential {
         let facts = LoginFacts {
@@ -401,8 +384,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_new_and_sufficient_login_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().join("logins")), false);
-        let key = LoginKey("x".to_owned());
+        let store = Arc::new(store_in(&directory.path().join("logins")));
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
         let scopes = ["a".to_owned()];
@@ -438,8 +421,8 @@ mod tests {
     async fn saved_login_is_read_back_and_changes_the_version() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
-        let store = LoginStore::new(Some(place.clone()), false);
-        let key = LoginKey("x".to_owned());
+        let store = store_in(&place);
+        let key = LoginKey::of_test("x");
         assert!(store.read(&key).unwrap().is_none());
         let before = store.version(&key);
         let lock = store.lock(&key).await.unwrap();
@@ -476,7 +459,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));
         let store = LoginStore { store: Some(files.clone()), keychain: Keychain::mock() };
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("canary")).unwrap();
         let kept = fs::read_to_string(directory.path().join("x.json")).unwrap();
@@ -503,8 +486,8 @@ mod tests {
     #[tokio::test]
     async fn unknown_file_format_is_rejected_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().to_owned()), false);
-        let key = LoginKey("x".to_owned());
+        let store = store_in(directory.path());
+        let key = LoginKey::of_test("x");
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();
             let error = store.read(&key).unwrap_err();

@@ -39,8 +39,8 @@ impl TokenGrant {
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
         if Authorization::bearer(access.expose()).is_none() {
-            let why = "the token contains invalid characters (RFC 6750 section 2.1)";
-            return Err(TokenError::Refused(why.to_owned()));
+            let why = "it contains invalid characters (RFC 6750 section 2.1)";
+            return Err(TokenError::InvalidToken(why.to_owned()));
         }
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let kind = serde_json::to_value(response.token_type()).unwrap_or_default();
@@ -48,8 +48,8 @@ impl TokenGrant {
         // Many servers use a type name of their own for bearer tokens, so that only known other
         // types are refused.
         if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
-            let why = format!("the token has the type {kind:?}, which dormouse does not support");
-            return Err(TokenError::Refused(why));
+            let why = format!("it has the type {kind:?}, which dormouse does not support");
+            return Err(TokenError::InvalidToken(why));
         }
         let scopes = response.scopes();
         let scopes = scopes.map(|all| scopes::valid_scopes(all.iter().map(|scope| scope.as_str())));
@@ -144,7 +144,7 @@ pub(super) async fn request_client_credentials(
         // This grant needs no refresh token, and authorization servers refuse `offline_access`.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
     let shown = client.assertion(&auth_server.issuer);
-    for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {
+    for (name, value) in shown.map_err(|error| TokenError::NoProof(error.to_string()))? {
         request = request.add_extra_param(name, value);
     }
     let answer = request.request_async(&auth_server.http).await;

@@ -35,6 +35,19 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 mod tests {
     use super::*;
 
+    #[test]
+    fn work_that_starts_after_the_runtime_has_shut_down_gives_none() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ended = runtime();
+        let handle = ended.handle().clone();
+        drop(ended);
+        let outcome = runtime().block_on(async {
+            let _ended = handle.enter();
+            run_blocking(|| 7).await
+        });
+        assert_eq!(outcome, None);
+    }
+
     #[tokio::test]
     async fn a_panic_of_the_work_gives_none() {
         assert_eq!(run_blocking(|| 7).await, Some(7));

@@ -4,7 +4,10 @@ use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
+
+use tempfile::NamedTempFile;
 
 /// The reason that a file was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -17,11 +20,76 @@ pub(crate) enum ReplaceError {
     Write(#[from] io::Error),
 }
 
+/// The way to write a whole file.
+#[derive(Default)]
+pub(crate) struct WriteOptions<'a> {
+    /// The name of the file while it is incomplete; a random one by default. A file that has this
+    /// name was left by a process that was killed, and is replaced.
+    pub unfinished_name: Option<&'a str>,
+    /// By default only the current user can access the file.
+    pub permissions: Option<fs::Permissions>,
+    /// The time of modification of the file that is replaced. The new file gets a later one, also
+    /// if the clock of the file system is too coarse to tell them apart.
+    pub newer_than: Option<SystemTime>,
+}
+
+/// A complete file next to the path that it is for. If it is dropped before it is moved there, it
+/// is removed.
+pub(crate) struct StagedFile {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl StagedFile {
+    /// Writes the content of the file for `path` to the disk.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn write(path: &Path, content: &[u8], options: WriteOptions) -> io::Result<Self> {
+        let directory = directory_of(path);
+        let mut file = match options.unfinished_name {
+            None => NamedTempFile::new_in(directory)?,
+            Some(name) => {
+                // There is one only if a process was killed.
+                let _ = fs::remove_file(directory.join(name));
+                tempfile::Builder::new().prefix(name).rand_bytes(0).tempfile_in(directory)?
+            }
+        };
+        file.as_file_mut().write_all(content)?;
+        if let Some(permissions) = options.permissions {
+            file.as_file().set_permissions(permissions)?;
+        }
+        if let Some(before) = options.newer_than
+            && file.as_file().metadata()?.modified()? <= before
+        {
+            file.as_file().set_modified(before + Duration::from_micros(1))?;
+        }
+        file.as_file().sync_all()?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Moves the file to its path, in place of a file that is there.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub(crate) fn replace(self) -> io::Result<()> {
+        self.file.persist(&self.path).map(drop).map_err(|error| error.error)
+    }
+
+    /// Moves the file to its path, where no file may be.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if there is one; others if it cannot be moved.
+    pub(crate) fn create(self) -> io::Result<()> {
+        self.file.persist_noclobber(&self.path).map(drop).map_err(|error| error.error)
+    }
+}
+
 /// Maximum number of links that are followed to a file that does not exist.
 const MAX_LINKS: usize = 16;
 
-/// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused without
-/// reading it.
+/// Reads a regular file of at most `max` bytes into one buffer, so that a caller can overwrite a
+/// secret after use. A link to a device or a pipe is refused without reading it.
 ///
 /// # Errors
 /// If the file is not regular, is larger, or cannot be read.
@@ -34,7 +102,9 @@ pub(crate) fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     if metadata.len() > max {
         return Err(too_large(max));
     }
-    read_at_most(path, max)
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 1);
+    read_to(&mut bytes, path, max)?;
+    Ok(bytes)
 }
 
 /// Reads the text of a regular file of another program, of at most 64 MiB, since some programs keep
@@ -53,11 +123,13 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 /// If there are more, or the file cannot be read.
 pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max {
-        return Err(too_large(max));
-    }
+    read_to(&mut bytes, path, max)?;
     Ok(bytes)
+}
+
+fn read_to(bytes: &mut Vec<u8>, path: &Path, max: u64) -> io::Result<()> {
+    File::open(path)?.take(max + 1).read_to_end(bytes)?;
+    if bytes.len() as u64 > max { Err(too_large(max)) } else { Ok(()) }
 }
 
 fn too_large(max: u64) -> io::Error {
@@ -74,13 +146,8 @@ pub(crate) fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
         let Ok(link) = fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("")).join(link);
     }
-    let directory = directory_of(&path);
-    fs::create_dir_all(directory)?;
-    let mut written = tempfile::NamedTempFile::new_in(directory)?;
-    written.write_all(text)?;
-    written.as_file().sync_all()?;
-    written.persist_noclobber(&path).map_err(|error| error.error)?;
-    Ok(())
+    fs::create_dir_all(directory_of(&path))?;
+    StagedFile::write(&path, text, WriteOptions::default())?.create()
 }
 
 /// Replaces the text of a file.
@@ -96,16 +163,13 @@ pub(crate) fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(
     }
     // A process that waits for the lock then finds that the file has changed.
     let lock = File::open(&path)?;
-    super::lock_file(&lock)?;
-    let mut written = tempfile::NamedTempFile::new_in(directory_of(&path))?;
-    written.write_all(after)?;
-    written.as_file().set_permissions(permissions)?;
-    written.as_file().sync_all()?;
+    super::lock_file(&lock).map_err(io::Error::from)?;
+    let options = WriteOptions { permissions: Some(permissions), ..WriteOptions::default() };
+    let staged = StagedFile::write(&path, after, options)?;
     if fs::read(&path)? != before {
         return Err(ReplaceError::Changed);
     }
-    written.persist(&path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(staged.replace()?)
 }
 
 /// Removes a file that has not changed since it was read.

@@ -14,12 +14,12 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
-    /// Those of the server, and then those that only the config names.
+    /// The tools of the server, then the tools that only the config names.
     pub tools: Vec<ToolSummary>,
     pub resources: usize,
     pub resource_templates: usize,
     pub prompts: usize,
-    /// What the definitions of the shown tools take, as they are listed.
+    /// The size of the listed definitions of all shown tools.
     pub bytes: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct ToolSummary {
     pub name: String,
     pub description: String,
     pub state: ToolState,
-    /// Its definition is not what it was when it was first seen.
+    /// The definition has changed since the tool was first seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
     /// A character of its definition that cannot be seen, as `U+200B`.
@@ -46,7 +46,7 @@ pub enum ToolState {
     Hidden,
     /// Named by the config, and not among the server's tools.
     Stale,
-    /// It has changed, and is not callable before it is approved.
+    /// The tool has changed, and cannot be called before the user approves it.
     Blocked,
 }
 
@@ -62,7 +62,7 @@ impl Inventory {
         let stock = |tool: &Tool| ToolSummary {
             name: tool.name.clone(),
             description: tool.description.clone(),
-            state: match WithheldReason::of(&tool.name, config, blocked) {
+            state: match WithheldReason::of(&tool.name, &config.offer, blocked) {
                 None => ToolState::Shown,
                 Some(WithheldReason::SwitchedOff) => ToolState::Hidden,
                 Some(WithheldReason::Changed) => ToolState::Blocked,

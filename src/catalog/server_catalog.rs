@@ -113,6 +113,16 @@ impl Changes {
     pub fn any(self) -> bool {
         self.tools || self.resources || self.prompts
     }
+
+    /// Returns the lists that either value names.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            resources: self.resources || other.resources,
+            prompts: self.prompts || other.prompts,
+        }
+    }
 }
 
 /// Maximum length of one definition, in bytes. A larger one would fill most of a model's context.

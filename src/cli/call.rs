@@ -135,7 +135,7 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
     // A server's text must not control the terminal. Elsewhere it is printed unchanged.
     let is_shown = is_terminal || is_error && !as_json;
     let text = if is_shown { visible(&text) } else { text };
-    super::print_line(&mut to, format_args!("{text}"));
+    super::output::print_line(&mut to, format_args!("{text}"));
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

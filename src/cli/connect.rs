@@ -62,7 +62,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     }
     let outcomes: Vec<ReportedFile> =
         connecting.spots.iter().map(|spot| connecting.report(spot)).collect();
-    outln!("{}", super::json(&outcomes)?);
+    outln!("{}", super::output::json(&outcomes)?);
     let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

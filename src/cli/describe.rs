@@ -25,7 +25,7 @@ const MAX_TOOLS: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) enum Probing {
     None,
-    /// Those in the user's own files; anyone may have written a project's file.
+    /// Servers in the user's own files; anyone may have written a project's file.
     OwnFiles,
     All,
 }

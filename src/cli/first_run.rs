@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::settings;
@@ -10,7 +11,7 @@ use crate::{
     base::{ReplaceError, run_blocking},
     catalog::ServerCatalog,
     config::{ConfigFile, Dialect, ParsedConfig, ServerConfig, Unchanged},
-    proxy::Fleet,
+    proxy::{Event, Fleet},
 };
 
 /// Delay after a catalog becomes known, so that several catalogs are written together.
@@ -22,15 +23,15 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, parsed: &ParsedConfig) -> bool {
     file.is_yaml()
-        && parsed.dialect.is_none_or(Dialect::has_tools)
         && parsed.config.servers.iter().all(|server| server.offer.tools.is_empty())
+        && file.dialect().is_none_or(Dialect::has_tools)
 }
 
 /// Writes the tools of each server once its catalog is known. Returns when all are written, or at
 /// `stop`.
 pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: CancellationToken) {
     let mut written = BTreeSet::new();
-    let mut learned = fleet.operator().learned();
+    let mut events = fleet.operator().events();
     loop {
         let (path, servers, done) = (file.clone(), fleet.clone(), written.clone());
         let writing = run_blocking(move || write(&path, &servers, &done));
@@ -45,15 +46,25 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
             if is_later {
                 return tokio::time::sleep(AGAIN).await;
             }
-            if learned.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            next_catalog(&mut events).await;
             tokio::time::sleep(GATHER).await;
-            learned.mark_unchanged();
+            // What was learned during the pause is written now.
+            events = events.resubscribe();
         };
         tokio::select! {
             () = stop.cancelled() => return,
             () = more => {}
+        }
+    }
+}
+
+/// Waits until a catalog is new or has changed.
+async fn next_catalog(events: &mut broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(Event::CatalogLearned) | Err(RecvError::Lagged(_)) => return,
+            Ok(_) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{edit, settings, shared_flags::Options};
 use crate::{
     base::{read_text, run_blocking},
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
+    config::{ConfigEdit, ConfigError, ConfigFile, Unchanged, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
@@ -38,7 +38,7 @@ pub(super) async fn follow(
         .ok();
     let mut hangups = Hangups::new();
     let mut follower =
-        Follower { fleet, seen: content(&file, &options), file, options, said: None };
+        Follower { fleet, seen: content(&file, &options), file, options, logged: None };
     // The file may have changed between the start of the process and that of the watch.
     let mut occasion = Occasion::Changed;
     loop {
@@ -78,8 +78,8 @@ struct Follower {
     options: Options,
     /// The content that was last read, valid or invalid.
     seen: Vec<u8>,
-    /// The last logged problem, or the keys that take effect at the next start.
-    said: Option<String>,
+    /// The last message about a problem, or about keys that take effect at the next start.
+    logged: Option<String>,
 }
 
 impl Follower {
@@ -94,7 +94,7 @@ impl Follower {
                 }
             }
             Occasion::Hangup => {
-                self.said = None;
+                self.logged = None;
                 let _ = self.look(self.file.read_again());
             }
             Occasion::Wanted(ChangeRequest { change, answer }) => {
@@ -109,8 +109,7 @@ impl Follower {
     }
 
     fn make(&self, edit: &ConfigEdit) -> Result<(), ChangeError> {
-        let now = self.file.read_again();
-        let now = now.map_err(|error| ChangeError::Unwritable(error.to_string()))?;
+        let now = self.file.read_again().map_err(Unchanged::from)?;
         edit::make(&self.options, now, edit)
     }
 
@@ -122,10 +121,13 @@ impl Follower {
                 Ok(changed(reloaded))
             }
             Err(error) => {
-                self.say(format!(
+                let problem = format!(
                     "cannot use the changed config, the earlier one stays in force: {error}"
-                ));
-                Err(ChangeError::Invalid(error.to_string()))
+                );
+                if self.is_new(&problem) {
+                    tracing::error!("{problem}");
+                }
+                Err(ChangeError::Invalid(error))
             }
         }
     }
@@ -147,25 +149,27 @@ impl Follower {
         }
         let keys = reloaded.at_next_start.join(", ");
         if keys.is_empty() {
-            self.said = None;
-        } else {
-            self.say(format!("these keys take effect at the next start: {keys}"));
+            self.logged = None;
+            return;
+        }
+        let note = format!("these keys take effect at the next start: {keys}");
+        if self.is_new(&note) {
+            tracing::info!("{note}");
         }
     }
 
-    /// Logs a problem, unless it was the last one logged.
-    fn say(&mut self, problem: String) {
-        if self.said.as_ref() != Some(&problem) {
-            tracing::error!("{problem}");
-            self.said = Some(problem);
-        }
+    /// Returns whether a message differs from the last one, and keeps it as the last one.
+    fn is_new(&mut self, message: &str) -> bool {
+        let is_new = self.logged.as_deref() != Some(message);
+        self.logged = Some(message.to_owned());
+        is_new
     }
 }
 
 fn changed(reloaded: Reloaded) -> AppliedChange {
-    let Reloaded { added, changed, shown_otherwise, removed, at_next_start, .. } = reloaded;
+    let Reloaded { added, changed, shown_differently, removed, at_next_start, .. } = reloaded;
     let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
-    AppliedChange { added, restarted: changed, shown_otherwise, removed, at_next_start }
+    AppliedChange { added, restarted: changed, shown_differently, removed, at_next_start }
 }
 
 /// Returns the content of all files that make up the config.
@@ -175,12 +179,12 @@ fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
 }
 
 fn tell(reloaded: &Reloaded) {
-    let Reloaded { added, changed, shown_otherwise, removed, are_settings_new, .. } = reloaded;
+    let Reloaded { added, changed, shown_differently, removed, are_settings_new, .. } = reloaded;
     let list = |names: &[String]| names.join(", ");
     tracing::info!(
         added = list(added),
         changed = list(changed),
-        shown_otherwise = list(shown_otherwise),
+        shown_differently = list(shown_differently),
         removed = list(removed),
         settings = are_settings_new,
         "config reloaded"

@@ -20,7 +20,7 @@ use super::{
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
-    json as to_json,
+    output::json as to_json,
     settings::{self, directories},
     shared_flags::Options,
     table::{numbers, rendered, table},
@@ -246,7 +246,7 @@ pub(super) fn home_path(path: &Path, directories: &Directories) -> String {
 
 /// The secrets in plain text that would be written.
 struct Secrets {
-    /// Those of each server of the plan.
+    /// Secrets of each server of the plan.
     of: Vec<Vec<PlaintextSecret>>,
     all: Vec<PlaintextSecret>,
 }

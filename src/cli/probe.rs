@@ -19,7 +19,7 @@ use crate::{
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
-        ChangeAudience, Context, HttpClient, LoadError, Observer, Question, Recalled, Status,
+        ChangeAudience, Context, HttpClient, LoadError, Question, Recalled, ServerObserver, Status,
         Upstream, Watchdog,
     },
     wire::{Notification, Raw},
@@ -166,7 +166,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
 /// An observer without hosts: notifications are dropped, and questions are refused.
 struct Nobody;
 
-impl Observer for Nobody {
+impl ServerObserver for Nobody {
     fn live(&self, _: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}

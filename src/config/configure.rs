@@ -24,6 +24,7 @@ pub(super) fn configure(
         description,
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
+        keeps_idle_timeout: false,
         protocol: entry.protocol,
         isolation: entry.isolation,
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, Problem, dialect::literal_strings, document::Document,
-    foreign::Variables, parse,
+    ConfigError, Environment, Problem, ServerPaths, dialect::literal_strings, document::Document,
+    parse, reading_rules::Variables,
 };
 
 /// The content of a config of another system.
@@ -31,9 +31,9 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
     let Some(dialect) = document.dialect() else { return Ok(None) };
     let mut warnings = parse(text, path, &Environment::of_process())?.warnings;
     let mut warn = |message: &str| warnings.push(document.problem(&[], message));
-    let manner = document.manner();
+    let rules = document.rules();
     let mut value = document.value();
-    match manner.variables {
+    match rules.variables {
         Variables::FileAndProcess => {}
         Variables::Nowhere => literal_strings(&mut value),
         Variables::File => {
@@ -41,10 +41,10 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
         }
         Variables::Process => warn("dormouse also looks up variables in .env"),
     }
-    if manner.keeps_undefined {
+    if rules.keeps_undefined {
         warn("an undefined variable makes its server unavailable; the other system keeps its text");
     }
-    if manner.servers_at_root {
+    if rules.server_paths == ServerPaths::AlsoAtRoot {
         warn("the endpoints at /<name>/ are at /servers/<name>/");
     }
     let Value::Object(mut settings) = value else { return Ok(None) };

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{
     ConfigError, MAX_PROBLEMS, Problem,
-    dialect::{Notes, Translated},
-    foreign::{Dialect, Manner},
+    dialect::{Dialect, Notes, Translated},
     format::{Content, Format, Node, Unreadable, place},
     key_path::{Step, show_path},
+    reading_rules::ReadingRules,
 };
 
 /// Maximum number of repeated keys that are reported: locating each costs a pass over the text.
@@ -32,7 +32,7 @@ pub(super) struct Document<'a> {
 struct Foreign {
     dialect: Dialect,
     root: Node,
-    manner: Manner,
+    rules: ReadingRules,
     notes: Notes,
 }
 
@@ -63,8 +63,8 @@ impl<'a> Document<'a> {
         let Some(dialect) = Dialect::of(&root, is_ours, is_yaml) else {
             return Ok(Self { file, text, root, foreign: None });
         };
-        let Translated { root: ours, manner, notes } = dialect.translate(&root);
-        Ok(Self { file, text, root: ours, foreign: Some(Foreign { dialect, root, manner, notes }) })
+        let Translated { root: ours, rules, notes } = dialect.translate(&root);
+        Ok(Self { file, text, root: ours, foreign: Some(Foreign { dialect, root, rules, notes }) })
     }
 
     /// Returns the value in the form of a dormouse config.
@@ -85,8 +85,8 @@ impl<'a> Document<'a> {
         self.foreign.as_ref().map(|foreign| foreign.dialect)
     }
 
-    pub(super) fn manner(&self) -> Manner {
-        self.foreign.as_ref().map(|foreign| foreign.manner).unwrap_or_default()
+    pub(super) fn rules(&self) -> ReadingRules {
+        self.foreign.as_ref().map(|foreign| foreign.rules).unwrap_or_default()
     }
 
     /// Returns the problems of a config of another system.

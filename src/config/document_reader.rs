@@ -7,10 +7,10 @@ use super::{
     Environment, MAX_PROBLEMS, Problem,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
-    foreign::{Manner, Variables},
     key_path::Step,
     keys::KeyGroup,
     plain_words::in_plain_words,
+    reading_rules::{ReadingRules, Variables},
     schema,
     unknown_key::unknown_key,
 };
@@ -23,7 +23,7 @@ const MAX_BAD_VALUES: usize = 100;
 pub(super) struct DocumentReader<'a, 'text> {
     document: &'a Document<'text>,
     environment: &'a Environment,
-    manner: Manner,
+    rules: ReadingRules,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     /// The number of bytes to which variables may still expand.
@@ -35,11 +35,15 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         Self {
             document,
             environment,
-            manner: document.manner(),
+            rules: document.rules(),
             problems: [document.repeated_keys(), document.problems()].concat(),
             warnings: document.warnings(),
             room: MAX_EXPANSION,
         }
+    }
+
+    pub(super) fn rules(&self) -> ReadingRules {
+        self.rules
     }
 
     /// Returns the warnings if there are no problems.
@@ -145,7 +149,7 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
     /// Expands the entry of a server, which is at `at`, and returns the variables that it lacks.
     pub(super) fn expand_entry(&mut self, at: &[Step], entry: &mut Value) -> Vec<String> {
         let written = entry.clone();
-        if self.manner.variables != Variables::Nowhere {
+        if self.rules.variables != Variables::Nowhere {
             drop_unset(entry, self.environment);
         }
         let undefined = self.expand(entry);
@@ -155,17 +159,17 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
 
     /// Expands references to variables, and returns the undefined ones that are required.
     fn expand(&mut self, value: &mut Value) -> Vec<String> {
-        if self.manner.variables == Variables::Nowhere {
+        if self.rules.variables == Variables::Nowhere {
             return Vec::new();
         }
         let undefined = expand(value, self.environment, &mut self.room);
-        if self.manner.keeps_undefined { Vec::new() } else { undefined }
+        if self.rules.keeps_undefined { Vec::new() } else { undefined }
     }
 
     /// Reports references that have no end, and warns of references to undefined variables, without
     /// which a server is unavailable. `at` is the path of `written`.
     fn check_references(&mut self, at: &[Step], written: &Value, undefined: &[String]) {
-        if self.manner.variables == Variables::Nowhere {
+        if self.rules.variables == Variables::Nowhere {
             return;
         }
         for path in unclosed(written) {

@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, ParsedConfig, TrustStore,
+    ConfigError, Dialect, Environment, ParsedConfig, TrustStore,
     document::Document,
     environment::{self, assignments},
     format::Format,
@@ -232,6 +232,11 @@ impl ConfigFile {
         super::parse(text, &self.path, environment)
     }
 
+    /// Returns the system that the file was written for, if it is not dormouse.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        Document::parse_or_empty(&self.text(), &self.path).ok()?.dialect()
+    }
+
     /// Returns the entries of the servers as written, with the keys of a dormouse config.
     ///
     /// # Errors
@@ -322,17 +327,16 @@ impl ConfigFile {
     }
 }
 
-impl TrustStore {
-    /// Returns the store in the user's data directory.
-    pub(crate) fn of_user() -> Option<Self> {
-        let strategy = etcetera::choose_base_strategy().ok()?;
-        Some(Self::new(strategy.data_dir().join("dormouse").join("trusted")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::store::FileStore;
+
+    fn trust_store_in(directory: &Path) -> TrustStore {
+        TrustStore::new(Arc::new(FileStore::new(directory.join("store"))))
+    }
 
     #[test]
     fn working_directory_precedes_the_users_config_and_needs_trust() {
@@ -341,7 +345,7 @@ mod tests {
         let found = find_to_trust(None, directory.path()).unwrap();
         let path = directory.path().join("dormouse.json");
         assert_eq!(found, Found { path, needs_trust: true });
-        let store = TrustStore::new(directory.path().join("store"));
+        let store = trust_store_in(directory.path());
         let read = || found.clone().read(Some(&store)).unwrap();
         assert!(matches!(read().check_trust(&store), Err(ConfigError::Untrusted { .. })));
         found.clone().read_to_trust().unwrap().trust(&store).unwrap();
@@ -358,7 +362,7 @@ mod tests {
         };
         write("dormouse.json", "{}");
         write(".env", "A=1");
-        let store = TrustStore::new(directory.path().join("store"));
+        let store = trust_store_in(directory.path());
         let found = find_to_trust(None, directory.path()).unwrap();
         assert_eq!(found.clone().read(Some(&store)).unwrap().variable("A"), None);
         found.clone().read_to_trust().unwrap().trust(&store).unwrap();

@@ -14,7 +14,6 @@ mod environment;
 mod excerpt;
 mod expand;
 mod find;
-mod foreign;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -27,6 +26,8 @@ mod parse;
 mod parsed_config;
 mod plain_words;
 mod problem;
+mod profiles;
+mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
 mod tools;
@@ -38,28 +39,29 @@ mod unknown_key;
 mod watch;
 
 pub(crate) use convert::{Converted, convert};
+pub(crate) use dialect::Dialect;
 pub(crate) use duration::parse_duration;
 pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;
 pub(crate) use excerpt::excerpt;
 pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
-pub(crate) use foreign::Dialect;
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use keys::{
-    AlwaysLoad, Features, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings,
-    Loads, Pin, Protocol, ServerSettings, Startup, Surface,
+    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings, Loads, Pin,
+    Protocol, ServerSettings, Startup, Surface,
 };
 pub(crate) use merge::ToolChanges;
 pub(crate) use model::{
-    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Settings,
-    Transport, Wrapping,
+    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, ServerPaths,
+    Settings, Transport, Wrapping,
 };
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub(crate) use parse::check_entry;
 pub use parse::parse;
 pub(crate) use parsed_config::ParsedConfig;
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
+pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
 pub(crate) use tools::ToolRules;

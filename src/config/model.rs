@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use url::Url;
 
 use super::{
-    OAuth, Unavailable,
+    OAuth, Profiles, Unavailable,
     keys::{
-        Features, HttpSettings, Isolation, Limits, ListSettings, LoadSettings, Profile, Protocol,
+        Features, HttpSettings, Isolation, Limits, ListSettings, LoadSettings, Protocol,
         ServerSettings, Startup, Surface,
     },
     tools::ToolRules,
@@ -18,7 +18,6 @@ pub struct Config {
     pub settings: Settings,
     /// The servers in the order of the file, which is their order of precedence.
     pub servers: Vec<ServerConfig>,
-    pub profiles: BTreeMap<String, Profile>,
 }
 
 /// The settings for all servers.
@@ -28,10 +27,12 @@ pub struct Settings {
     pub loading: LoadSettings,
     pub limits: Limits,
     pub http: HttpSettings,
+    pub profiles: Profiles,
     /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
     /// a config.
     pub lineage: Option<String>,
     pub wrapping: Wrapping,
+    pub server_paths: ServerPaths,
 }
 
 /// Whether dormouse serves a config, or wraps the one server of its command line.
@@ -45,6 +46,16 @@ pub enum Wrapping {
     Exclusive,
 }
 
+/// The paths of the endpoints of single servers over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerPaths {
+    /// `/servers/<name>/…`
+    #[default]
+    Prefixed,
+    /// Also `/<name>/…`.
+    AlsoAtRoot,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
@@ -53,6 +64,8 @@ pub struct ServerConfig {
     pub enabled: bool,
     pub startup: Startup,
     pub settings: ServerSettings,
+    /// True if the idle timeout takes precedence over the command line.
+    pub keeps_idle_timeout: bool,
     pub protocol: Protocol,
     pub isolation: Isolation,
     pub offer: OfferRules,
@@ -128,16 +141,15 @@ pub struct Launch {
     pub inherit_env: bool,
 }
 
-impl Config {
-    /// Keeps only the servers and tools of a profile.
-    pub fn choose(&mut self, profile: &Profile) {
-        for server in &mut self.servers {
-            match profile.servers.get(&server.name) {
-                None => server.enabled = false,
-                Some(Some(tools)) if !tools.is_empty() => server.offer.tools.restrict(tools),
-                Some(_) => {}
-            }
-        }
+impl OfferRules {
+    /// Returns whether nothing is left out.
+    pub fn allow_all(&self) -> bool {
+        self.tools.allows_all() && self.features == Features::default()
+    }
+
+    /// Returns whether hosts see and may call a tool.
+    pub fn allow_tool(&self, tool: &str) -> bool {
+        self.features.tools && self.tools.allow(tool)
     }
 }
 
@@ -152,6 +164,7 @@ impl ServerConfig {
                 max_result_bytes: other.settings.max_result_bytes,
                 ..self.settings.clone()
             },
+            keeps_idle_timeout: other.keeps_idle_timeout,
             endpoint: other.endpoint.clone(),
             ..self.clone()
         };

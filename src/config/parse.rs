@@ -1,16 +1,15 @@
 //! From a document to the validated config, with every problem on the way.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, ConfigError, Environment, ParsedConfig, Problem, ServerConfig, Settings, Unavailable,
-    Wrapping,
+    Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig, Settings,
+    Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
-    foreign::Dialect,
     key_path::Step,
     keys::{HttpSettings, KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
     oauth, transport,
@@ -27,30 +26,25 @@ pub fn parse(
     environment: &Environment,
 ) -> Result<ParsedConfig, ConfigError> {
     let document = Document::parse(text, path)?;
-    let manner = document.manner();
-    let environment = &*manner.variables.of(environment);
+    let rules = document.rules();
+    let environment = &*rules.variables.of(environment);
     let mut reader = DocumentReader::new(&document, environment);
     let written = document.value();
     let mut root = written.clone();
-    let settings = settings(&mut reader, &written, &mut root);
+    let mut settings = settings(&mut reader, &written, &mut root);
     let server_settings: ServerSettings = reader.group(&written, &mut root);
     let RootEntry { profiles, mcp_servers, .. } = reader.read(&[], &written, root);
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
     }
+    settings.profiles = Profiles::new(profiles);
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut servers = Vec::new();
     for (name, entry) in mcp_servers {
         servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
     let warnings = reader.finish().map_err(|problems| invalid(&document, problems))?;
-    Ok(ParsedConfig {
-        config: Config { settings, servers, profiles },
-        dialect: document.dialect(),
-        own_idle_timeouts: own_idle_timeouts(&document, &written),
-        servers_at_root: manner.servers_at_root,
-        warnings,
-    })
+    Ok(ParsedConfig { config: Config { settings, servers }, warnings })
 }
 
 /// Checks whether an entry could be in a config.
@@ -80,15 +74,6 @@ fn invalid(document: &Document<'_>, mut problems: Vec<Problem>) -> ConfigError {
     ConfigError::Invalid(problems)
 }
 
-/// Returns the servers whose own idle timeout is used. The command-line flag of dynamic-mcp is for
-/// servers that have none.
-fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<String> {
-    let entries = written["mcpServers"].as_object().into_iter().flatten();
-    let own = entries.filter(|(_, entry)| !entry["idleTimeout"].is_null());
-    let is_meant = document.dialect() == Some(Dialect::DynamicMcp);
-    own.filter(|_| is_meant).map(|(name, _)| name.clone()).collect()
-}
-
 /// Removes the settings for all servers from the root, and reads them.
 fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
     for key in HttpSettings::EXPANDED {
@@ -101,8 +86,10 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         loading: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
+        profiles: Profiles::default(),
         lineage: None,
         wrapping: Wrapping::None,
+        server_paths: reader.rules().server_paths,
     }
 }
 
@@ -145,11 +132,13 @@ fn server(
         let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
         reader.report(&[&at[..], &keys].concat(), message);
     }
-    let server = configure(name, entry, settings, directory);
-    if undefined.is_empty() {
-        return server;
+    let mut server = configure(name, entry, settings, directory);
+    server.keeps_idle_timeout =
+        reader.rules().keeps_idle_timeouts && !written["idleTimeout"].is_null();
+    if !undefined.is_empty() {
+        server.transport = Err(Unavailable::Undefined(undefined));
     }
-    ServerConfig { transport: Err(Unavailable::Undefined(undefined)), ..server }
+    server
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::ConfigError;
 use crate::{
     base::hex,
-    store::{FileStore, Store, lease_blocking},
+    store::{Store, lease_blocking},
 };
 
 /// Maximum size of a record: two hashes and a path.
@@ -25,8 +25,8 @@ pub(crate) struct TrustStore {
 }
 
 impl TrustStore {
-    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { store: Arc::new(FileStore::new(directory)) }
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
     }
 
     /// Returns whether exactly this content of this file was trusted.
@@ -45,15 +45,17 @@ impl TrustStore {
     /// # Errors
     /// If the record cannot be written.
     pub(crate) fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
-        self.record(config, content)
-            .map_err(|source| ConfigError::TrustStore { path: self.store.place(""), source })
+        let name = place_fingerprint(config);
+        self.record(&name, config, content).map_err(|source| {
+            let place = self.store.describe(&name);
+            ConfigError::TrustStore { place, source }
+        })
     }
 
-    fn record(&self, config: &Path, content: &[u8]) -> io::Result<()> {
-        let name = place_fingerprint(config);
+    fn record(&self, name: &str, config: &Path, content: &[u8]) -> io::Result<()> {
         let record = record_of(content, &absolute(config));
         let _lease = lease_blocking(self.store.as_ref(), "lock")?;
-        self.store.put(&name, &record)
+        self.store.put(name, &record)
     }
 }
 
@@ -92,11 +94,12 @@ fn fingerprint(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::FileStore;
 
     #[test]
     fn trust_covers_one_content_of_one_file() {
         let directory = tempfile::tempdir().unwrap();
-        let store = TrustStore::new(directory.path().join("trusted"));
+        let store = TrustStore::new(Arc::new(FileStore::new(directory.path().join("trusted"))));
         let config = directory.path().join("dormouse.json");
         assert!(!store.trusts(&config, b"{}"));
         store.trust(&config, b"{}").unwrap();
@@ -117,7 +120,7 @@ mod tests {
     fn a_path_that_is_not_unicode_can_be_trusted() {
         use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
         let directory = tempfile::tempdir().unwrap();
-        let store = TrustStore::new(directory.path().join("trusted"));
+        let store = TrustStore::new(Arc::new(FileStore::new(directory.path().join("trusted"))));
         let config = directory.path().join(OsStr::from_bytes(b"\xff.json"));
         store.trust(&config, b"{}").unwrap();
         assert!(store.trusts(&config, b"{}"));

@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use super::ChangeError;
 use crate::{
+    base::with_causes,
     catalog::ToolSummary,
+    config::Unchanged,
     proxy::{CallEnding, EndedCall, OperateError},
 };
 
@@ -26,23 +28,23 @@ pub(crate) const BASE_PATH: &str = "/api/v1";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewServer {
-    /// What to call it.
+    /// The name of the new server.
     pub name: String,
-    /// As in `mcpServers` of the config.
+    /// The keys of the server, with the names that they have below `mcpServers` in the config.
     pub entry: Map<String, Value>,
-    /// Put it in the place of one of that name.
+    /// True if the new server may replace a server with the same name.
     #[serde(default)]
     pub replace: bool,
 }
 
-/// Whether a server or a tool is switched on.
+/// A change of a switch: a server or a tool is switched on or off.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Switch {
     pub enabled: bool,
 }
 
-/// A tool, and whose it is.
+/// A tool with the name of its server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ServerTool {
     pub server: String,
@@ -81,7 +83,7 @@ impl CallReport {
     }
 }
 
-/// Why something was not done.
+/// The reason that a request failed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApiError {
     #[serde(skip)]
@@ -94,6 +96,11 @@ pub(super) type ApiResult<T> = Result<Json<T>, ApiError>;
 impl ApiError {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
+    }
+
+    /// Returns the answer to a request whose work the runtime does not start any more.
+    pub(super) fn shutting_down() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "dormouse is shutting down")
     }
 }
 
@@ -119,14 +126,19 @@ impl From<OperateError> for ApiError {
 impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         let status = match &error {
-            ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
-                StatusCode::CONFLICT
-            }
-            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ChangeError::ShuttingDown => return Self::shutting_down(),
+            ChangeError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ChangeError::NoConfig => StatusCode::CONFLICT,
+            ChangeError::Unchanged(unchanged) => match unchanged {
+                Unchanged::Unknown(_) => StatusCode::NOT_FOUND,
+                Unchanged::Exists(_) | Unchanged::NotOurs(_) => StatusCode::CONFLICT,
+                Unchanged::Config(_)
+                | Unchanged::ByHand { .. }
+                | Unchanged::OfAnotherProgram(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                Unchanged::Replace(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            },
         };
-        Self::new(status, error.to_string())
+        Self::new(status, with_causes(&error))
     }
 }
 
@@ -159,3 +171,19 @@ fn cause(text: &str) -> &str {
 
 /// A name in the path, or the reason for which it cannot be read.
 pub(super) type NamePath = Result<Path<String>, PathRejection>;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::base::ReplaceError;
+
+    #[test]
+    fn unwritable_config_is_reported_with_the_cause() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = ApiError::from(ChangeError::from(Unchanged::from(ReplaceError::from(full))));
+        assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
+        insta::assert_snapshot!(error.error);
+    }
+}

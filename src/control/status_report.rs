@@ -20,7 +20,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StatusReport {
-    /// `null` where none runs, and what is known from other runs is reported.
+    /// `null` if no process serves the config; the report is then made from files of earlier runs.
     pub pid: Option<u32>,
     pub version: String,
     pub config: PathBuf,
@@ -33,25 +33,25 @@ pub(crate) struct StatusReport {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServerReport {
     pub name: String,
-    /// `null` where no dormouse runs.
+    /// `null` if no dormouse serves the config.
     pub state: Option<Phase>,
-    /// As in the config.
+    /// The start policy: `eager`, `lazy` or `hybrid`.
     pub startup: String,
-    /// Failed loads in a row.
+    /// Consecutive failed loads.
     pub strikes: u8,
     /// Instances that are connected.
     pub awake: usize,
     pub last_wake: Option<LastWake>,
     pub last_error: Option<String>,
-    /// What it has sent that was no message.
+    /// The last output of the server that was not a message.
     pub noise: Option<String>,
-    /// When it is tried again, in milliseconds from now.
+    /// Milliseconds until the next attempt to connect.
     pub retry_in: Option<u64>,
-    /// `null` where nothing is known of what it has.
+    /// `null` if the catalog of the server is not known.
     pub inventory: Option<Inventory>,
-    /// About what a model would count for the definitions of its shown tools.
+    /// An estimate of the tokens that the definitions of its shown tools cost.
     pub tokens: Option<usize>,
-    /// `null` where nobody is logged in.
+    /// `null` if there is no login.
     pub login: Option<LoginSummary>,
 }
 

@@ -1,4 +1,4 @@
-//! How dormouse identifies itself and its hosts to servers.
+//! The identity of dormouse and of its hosts towards servers.
 
 use serde_json::{Value, json};
 

@@ -133,10 +133,12 @@ pub(super) fn owner(caller: &Caller) -> Owner {
 /// not requested a task.
 pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let snapshot = fleet.board.snapshot();
-    let catalog = &snapshot.offer(server)?.exposed()?.catalog;
     let name = edit::get_str(params, "name").unwrap_or_default();
-    let tool = catalog.tools.iter().find(|tool| tool.name == name);
-    let support = tool.and_then(|tool| edit::get(&tool.raw, "execution"));
+    let (catalog, tool) = snapshot.offers_of(server).find_map(|(_, offer)| {
+        let catalog = &offer.exposed()?.catalog;
+        Some((catalog, catalog.tools.iter().find(|tool| tool.name == name)?))
+    })?;
+    let support = edit::get(&tool.raw, "execution");
     let is_required = support
         .and_then(|execution| edit::get_str(&execution, "taskSupport"))
         .is_some_and(|support| support == "required");

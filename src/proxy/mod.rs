@@ -53,3 +53,4 @@ pub(crate) use launch::Storage;
 pub(crate) use operator::OperateError;
 pub(crate) use overview::Overview;
 pub(crate) use reload::Reloaded;
+pub(crate) use remembered_loads::RememberedLoads;

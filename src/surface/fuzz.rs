@@ -17,8 +17,8 @@ use super::{
 use crate::{
     base::{Choices, FuzzInput, is_hidden, is_invisible},
     catalog::{
-        ExposedCatalog, Inventory, Item, LoadOrigin, Presence, ResourceRoute, ServerCatalog,
-        ServerId, Snapshot, hidden_characters, read_items, tool_names::MAX_LISTED_NAME_CHARS,
+        Inventory, Item, LoadOrigin, OfferId, Presence, ResourceRoute, ServerCatalog, ServerId,
+        Snapshot, hidden_characters, read_items, tool_names::MAX_LISTED_NAME_CHARS,
     },
     config::{self, Environment, ListSettings, Listing, ServerConfig, Settings, Surface},
     wire::{Raw, edit},
@@ -99,13 +99,12 @@ fn snapshot(settings: Settings, catalog: &Arc<ServerCatalog>) -> Snapshot {
     let expose = |at: usize| {
         let changed = BTreeSet::new();
         let _ = Inventory::of(&SERVERS[at], catalog, &changed);
-        let exposed = ExposedCatalog::new(catalog, &SERVERS[at], &changed, snapshot.naming(at));
-        Arc::new(exposed)
+        snapshot.offers[at].expose(catalog, &changed)
     };
     let live = |at, origin| Presence::Live { exposed: expose(at), origin };
     let (after, _) = snapshot.with(0, live(0, LoadOrigin::OwnAccord));
     let (after, _) = after.with(1, live(1, LoadOrigin::HostsRequest));
-    after.recalled(vec![(ServerId(2), expose(2))])
+    after.recalled(vec![(OfferId::whole(ServerId(2)), expose(2))])
 }
 
 /// Checks the functions that make a server's text harmless.
@@ -133,7 +132,7 @@ fn check_merged_lists(snapshot: &Snapshot) {
     let names: HashSet<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
     assert_eq!(names.len(), prompts.len(), "two prompts have one name");
     for prompt in &prompts {
-        let server = snapshot.offers[prompt.server].server;
+        let server = snapshot.offers[prompt.offer].server();
         let expected = Some((server, prompt.prompt.name.clone()));
         assert_eq!(snapshot.resolve_prompt(&prompt.name), expected);
     }
@@ -196,7 +195,8 @@ fn check_call(view: View<'_>, params: &Raw) {
         Action::Forward { server, params: forwarded } => {
             check_json(&forwarded);
             let name = edit::get_str(&forwarded, "name").expect("a call has a name");
-            let exposed = view.snapshot.offer(server).and_then(|offer| offer.exposed());
+            let offer = view.snapshot.offer(OfferId::whole(server));
+            let exposed = offer.and_then(|offer| offer.exposed());
             let exposed = exposed.expect("a called server is live");
             assert!(exposed.catalog.tools.iter().any(|tool| tool.name == name));
         }

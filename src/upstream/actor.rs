@@ -99,7 +99,7 @@ struct Eras {
     /// The era in which the last attempt began.
     attempted: Era,
     /// The era of the host that last needed the server.
-    host: Era,
+    wanted: Era,
     /// The eras and framings known from other runs; `None` before they were read from disk.
     known: Option<ProtocolSupport>,
 }
@@ -121,7 +121,7 @@ impl ServerActor {
             inbox: Inbox { commands, stop, is_retiring: false },
             connecting: AttemptProgress::default(),
             refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
-            eras: Eras { attempted: Era::Legacy, host: Era::Legacy, known: None },
+            eras: Eras { attempted: Era::Legacy, wanted: Era::Legacy, known: None },
             is_first_attempt_over: false,
             logged: None,
         }
@@ -221,7 +221,7 @@ impl ServerActor {
                     self.handle_death();
                 }
                 if self.should_reconnect(host_era) {
-                    self.eras.host = host_era;
+                    self.eras.wanted = host_era;
                     self.cancel_refresh();
                     self.apply(ServerEvent::Unsuitable);
                 }
@@ -232,12 +232,12 @@ impl ServerActor {
                     let _ = reply.send(Ok(lease.mark_used()));
                     return;
                 }
-                self.eras.host = host_era;
+                self.eras.wanted = host_era;
                 self.connecting.waiters.push((host_era, reply));
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Begin { host_era } => {
-                self.eras.host = host_era;
+                self.eras.wanted = host_era;
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Learn => self.learn(),
@@ -338,7 +338,7 @@ impl ServerActor {
                 let ConnectedServer { owned, timing } = *connected;
                 self.eras.known = Some(owned.connection.terms.spoken);
                 if let Some(host_era) = self.better_era(&owned) {
-                    self.eras.host = host_era;
+                    self.eras.wanted = host_era;
                     return self.apply(ServerEvent::Mismatched(owned));
                 }
                 let mut status = self.shared.status.lock();

@@ -11,7 +11,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 
 use super::{
-    AttemptError, Context, Kinds, Observer,
+    AttemptError, Context, Kinds, ServerObserver,
     activity::Activity,
     connect_timing::{ConnectTiming, PhaseClock},
     connection::{Carrier, ConnectionTerms, OwnedConnection, ServerConnection},
@@ -38,7 +38,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(super) struct ConnectSetup {
     pub(super) config: Arc<ServerConfig>,
-    pub(super) observer: Arc<dyn Observer>,
+    pub(super) observer: Arc<dyn ServerObserver>,
     pub(super) stale: Arc<StaleLists>,
     /// The known catalog, for transports that repeat parts of it in headers.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,

@@ -30,6 +30,7 @@ mod one_server;
 mod operating;
 mod own_config;
 mod packaging;
+mod profiles;
 mod real_servers;
 mod reload;
 mod remote;

@@ -16,12 +16,11 @@ use crate::{
         auth_method::AuthMethod,
         configured_client::secret_of,
         credential::{Credential, LoginFacts},
-        discovery::discover,
+        discovery::{check_same_authority, discover},
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
         login_store::{LoginLock, LoginStore},
         login_store_error::LoginStoreError,
-        preparation::check_same_authority,
         scopes,
         token_request::{refresh, request_client_credentials},
     },
@@ -193,7 +192,7 @@ impl Authorizer {
             TokenError::Rejected(_) => login.without_refresh_token(),
             // The authorization server did not reject the refresh token itself, so it is kept; but
             // it may never work again.
-            TokenError::Refused(_) => {
+            TokenError::Refused(_) | TokenError::InvalidToken(_) | TokenError::NoProof(_) => {
                 tracing::warn!(server, %error, "cannot renew the login now");
                 return Err(self.login_required(" (the present one cannot be renewed now)"));
             }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    IndexedServer, LANGUAGE,
+    IndexedServer,
+    language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
     server_documents::{DocumentField, PerField, SearchDocument, ServerDocuments},

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::{
     apps::{APPS, App, AppFile, Directories, FileScope, FoundEntry, find_servers},
     cli::{
-        json, settings,
+        output::json,
+        settings,
         table::{numbers, rendered, table},
     },
 };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Members, Notes, Written, literal, servers};
-use crate::config::foreign::{Manner, Variables};
+use crate::config::reading_rules::{ReadingRules, Variables};
 use crate::config::{key_path::Step, schema};
 
 /// Returns whether an entry has a key of dynamic-mcp that dormouse lacks, or one that both have.
@@ -33,14 +33,20 @@ pub(super) fn has_keys_of_ours(value: &Value) -> bool {
     has(value, &schema::known_keys(&[])) || entries.any(|entry| has(entry, &of_entries))
 }
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     root.take("$schema");
     written.set(root.at, "surface", "groups");
     written.push(servers(root.take("mcpServers"), notes, server));
     root.end(notes);
-    let variables = Variables::Process;
-    (written, Manner { variables, keeps_undefined: true, ..Manner::default() })
+    let rules = ReadingRules {
+        variables: Variables::Process,
+        keeps_undefined: true,
+        // Its flag is for servers that have no timeout of their own.
+        keeps_idle_timeouts: true,
+        ..ReadingRules::default()
+    };
+    (written, rules)
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {
@@ -79,7 +85,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
 /// The redirect URI under which its clients are registered, on any port.
 const REDIRECT: &str = "http://localhost:0/oauth/callback";
 
-/// It logs in only if it has a client id; scopes alone have no effect.
+/// dynamic-mcp logs in only with a client id; scopes alone have no effect.
 fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
     let (at, scopes) = (entry.at, entry.take("oauth_scopes"));
     let Some(client) = entry.take("oauth_client_id") else { return };

@@ -1,9 +1,9 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
 use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{Manner, Variables};
+use crate::config::reading_rules::{ReadingRules, Variables};
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     root.take("$schema");
     let variables = match root.text("env", notes) {
@@ -24,7 +24,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.set(root.at, "idleTimeout", 0);
     written.push(servers(root.take("mcp"), notes, server));
     root.end(notes);
-    (written, Manner { variables, ..Manner::default() })
+    (written, ReadingRules { variables, ..ReadingRules::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {

@@ -11,11 +11,19 @@ mod multi_mcp;
 use serde_json::Value;
 
 use super::{
-    Dialect,
-    foreign::Manner,
     format::{Content, Member, Node},
+    reading_rules::ReadingRules,
 };
 use members::{Members, Written};
+
+/// The system that a file belongs to, if it is not dormouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Dynmcp,
+    DynamicMcp,
+    MultiMcp,
+    McpProxy,
+}
 
 /// The messages of a translation, each at a byte of the text.
 #[derive(Debug, Default)]
@@ -39,7 +47,7 @@ impl Notes {
 /// A config of another system, translated.
 pub(super) struct Translated {
     pub(super) root: Node,
-    pub(super) manner: Manner,
+    pub(super) rules: ReadingRules,
     pub(super) notes: Notes,
 }
 
@@ -73,7 +81,8 @@ impl Dialect {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    /// Returns the name of the system.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dynmcp => "dynmcp",
             Self::DynamicMcp => "dynamic-mcp",
@@ -83,7 +92,7 @@ impl Dialect {
     }
 
     /// Returns whether the entries of this system can hold tools and their switches.
-    pub fn has_tools(self) -> bool {
+    pub(crate) fn has_tools(self) -> bool {
         self == Self::MultiMcp
     }
 
@@ -99,13 +108,13 @@ impl Dialect {
     pub(super) fn translate(self, root: &Node) -> Translated {
         let mut notes = Notes::default();
         let members = Members::of(root.clone(), &mut notes);
-        let (written, manner) = match self {
+        let (written, rules) = match self {
             Self::Dynmcp => dynmcp::translate(members, &mut notes),
             Self::DynamicMcp => dynamic_mcp::translate(members, &mut notes),
             Self::MultiMcp => multi_mcp::translate(members, &mut notes),
             Self::McpProxy => mcp_proxy::translate(members, &mut notes),
         };
-        Translated { root: written.node(root.at), manner, notes }
+        Translated { root: written.node(root.at), rules, notes }
     }
 }
 
@@ -159,8 +168,8 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, Startup, Surface,
-        Transport, parse,
+        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, ServerPaths, Startup,
+        Surface, Transport, parse,
     };
 
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
@@ -301,7 +310,8 @@ mod tests {
         assert_eq!(a.settings.timeouts.call, Duration::from_millis(1500));
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &parsed.config.settings.http;
-        assert_eq!((http.listen.as_deref(), parsed.servers_at_root), (Some("0.0.0.0:9090"), true));
+        assert_eq!(http.listen.as_deref(), Some("0.0.0.0:9090"));
+        assert_eq!(parsed.config.settings.server_paths, ServerPaths::AlsoAtRoot);
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 

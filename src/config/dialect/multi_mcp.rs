@@ -1,10 +1,10 @@
 //! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
 
 use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{Manner, Variables};
 use crate::config::format::{Content, Member, Node};
+use crate::config::reading_rules::{ReadingRules, Variables};
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     written.set(root.at, "surface", "direct");
     written.keep(&mut root, &["profiles"]);
@@ -18,14 +18,14 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     }
     root.give_up(&["backup_dir"], "dormouse edits the config in place, without a copy", notes);
     root.end_leniently(notes);
-    (written, Manner { variables: Variables::Nowhere, ..Manner::default() })
+    (written, ReadingRules { variables: Variables::Nowhere, ..ReadingRules::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {
     let mut written = Written::default();
     let is_remote = entry.has("url");
     if is_remote {
-        // It writes every key, also those of other transports.
+        // multi-mcp writes every key, also those of other transports.
         for key in ["command", "args", "env"] {
             entry.take(key);
         }

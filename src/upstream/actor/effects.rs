@@ -85,7 +85,7 @@ impl ServerActor {
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
         let (ending, spoken) = (self.connecting.ending.take(), self.eras.known);
-        let (setup, host_era) = (self.setup.clone(), self.eras.host);
+        let (setup, host_era) = (self.setup.clone(), self.eras.wanted);
         self.eras.attempted = host_era;
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.

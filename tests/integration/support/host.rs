@@ -270,6 +270,13 @@ impl ModernHost {
         self.0.request(method, Self::meta(params)).await
     }
 
+    /// Sends a request that declares these capabilities, and returns its result.
+    pub async fn request_as(&mut self, method: &str, params: Value, declared: &Value) -> Value {
+        let mut params = Self::meta(params);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared.clone();
+        self.0.request(method, params).await
+    }
+
     pub async fn call(&mut self, name: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }

@@ -1,27 +1,20 @@
-//! The other systems whose configs are read, and how they read theirs.
+//! The rules by which a config file is read that no key of it states.
 
 use std::borrow::Cow;
 
-use super::Environment;
+use super::{Environment, ServerPaths};
 
-/// The system that a file belongs to, if it is not dormouse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    Dynmcp,
-    DynamicMcp,
-    MultiMcp,
-    McpProxy,
-}
-
-/// The meaning of a file in addition to its keys, as its system reads it.
+/// The rules by which a file is read, in addition to its keys. A config of dormouse has the
+/// default rules; the translation of another system's config states those of that system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct ReadingRules {
     pub(super) variables: Variables,
     /// True if a reference to an undefined variable stays as it is written, and the server is used
     /// nevertheless.
     pub(super) keeps_undefined: bool,
-    /// True if the endpoints of `/servers/<name>/` are also at `/<name>/`.
-    pub(super) servers_at_root: bool,
+    /// True if the idle timeout of a server's entry takes precedence over the command line.
+    pub(super) keeps_idle_timeouts: bool,
+    pub(super) server_paths: ServerPaths,
 }
 
 /// The source of `${VAR}`.
