@@ -183,7 +183,7 @@ impl<C> ServerState<C> {
                 start(AttemptPurpose::Eager { failures })
             }
             (Self::AwaitingLogin { purpose }, Wanted) => start(purpose),
-            (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose),
+            (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose, startup),
             (Self::Loading(purpose), Connected(connection)) => {
                 let failures = purpose.failures_before();
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(purpose)])
@@ -234,9 +234,13 @@ fn start<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
     (ServerState::Loading(purpose), vec![Effect::StartAttempt(purpose)])
 }
 
-/// Resumes the attempt that a missing login has stopped; a lazy server waits to be wanted.
-fn after_login<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
+/// Resumes the attempt that a missing login has stopped. A lazy server waits to be wanted; the
+/// catalog of a hybrid one is learned, whoever wanted it.
+fn after_login<C>(purpose: AttemptPurpose, startup: Startup) -> (ServerState<C>, Vec<Effect<C>>) {
     match purpose {
+        AttemptPurpose::Load { strikes } if startup == Startup::Hybrid => {
+            start(AttemptPurpose::Learn { strikes })
+        }
         AttemptPurpose::Load { strikes } => {
             (ServerState::Unloaded { strikes }, vec![Effect::PublishOffered])
         }
@@ -551,6 +555,17 @@ mod tests {
         assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in"]);
         life.play(ServerEvent::LoggedIn).connect();
         assert!(matches!(life.state, Some(ServerState::Awake { .. })));
+    }
+
+    #[test]
+    fn login_has_the_unknown_catalog_of_a_hybrid_server_learned() {
+        let mut life = life(Startup::Hybrid);
+        life.play(ServerEvent::Wanted)
+            .play(ServerEvent::Failed(no_login()))
+            .play(ServerEvent::LoggedIn);
+        assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in", "start"]);
+        let state = life.state.as_ref();
+        assert!(matches!(state, Some(ServerState::Loading(AttemptPurpose::Learn { strikes: 0 }))));
     }
 
     proptest! {
