@@ -197,7 +197,8 @@ impl<C> ServerState<C> {
             (Self::Awake { connection, .. }, Idled) if startup != Startup::Eager => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
-            (Self::Awake { connection, failures, .. }, Unsuitable) => {
+            (Self::Awake { connection, since, failures }, Unsuitable) => {
+                let failures = if is_stable(since, now) { 0 } else { failures };
                 reconnect(connection, reconnect_purpose(startup, failures))
             }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
@@ -261,13 +262,17 @@ fn after_death<C>(
     if startup != Startup::Eager {
         return ServerState::Asleep { last_failure: None };
     }
-    let was_stable = now.saturating_duration_since(since) >= MIN_STABLE_UPTIME;
-    let failures = if was_stable { 1 } else { failures.saturating_add(1) };
+    let failures = if is_stable(since, now) { 1 } else { failures.saturating_add(1) };
     ServerState::BackingOff {
         failures,
         until: now + RETRY_BACKOFF.delay(failures.saturating_sub(1), random),
         last_failure: None,
     }
+}
+
+/// Returns whether a connection has lasted long enough for earlier failures to be forgotten.
+fn is_stable(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) >= MIN_STABLE_UPTIME
 }
 
 fn after_failure<C>(
@@ -566,6 +571,19 @@ mod tests {
         assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in", "start"]);
         let state = life.state.as_ref();
         assert!(matches!(state, Some(ServerState::Loading(AttemptPurpose::Learn { strikes: 0 }))));
+    }
+
+    #[test]
+    fn stable_connection_that_is_replaced_resets_the_count_of_failures() {
+        let mut life = life(Startup::Eager);
+        life.play(ServerEvent::Wanted);
+        for _ in 0..3 {
+            life.play(ServerEvent::Failed(error())).play(ServerEvent::RetryDue);
+        }
+        life.connect();
+        life.now += MIN_STABLE_UPTIME;
+        life.play(ServerEvent::Unsuitable).play(ServerEvent::Failed(error()));
+        assert_eq!(life.log().last(), Some(&"retry after 1s"));
     }
 
     proptest! {
