@@ -290,13 +290,16 @@ fn after_failure<C>(
     }
     let failure = FailedAttempt { at: now, cause: cause.clone() };
     match purpose {
-        AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
-            if cause.is_no_strike() =>
-        {
-            (
-                ServerState::Unloaded { strikes },
-                vec![Effect::Refuse(LoadRefusal::Unreachable { cause })],
-            )
+        AttemptPurpose::Load { strikes } if cause.is_no_strike() => {
+            let refusal = LoadRefusal::Unreachable { cause };
+            (ServerState::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
+        }
+        AttemptPurpose::Learn { strikes } if cause.is_no_strike() => {
+            let effects = vec![
+                Effect::PublishUnreachable(cause.clone()),
+                Effect::Refuse(LoadRefusal::Unreachable { cause }),
+            ];
+            (ServerState::Unloaded { strikes }, effects)
         }
         AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
             if strikes + 1 >= MAX_STRIKES =>
@@ -342,7 +345,7 @@ impl FailedAttempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::credentials::CredentialError;
+    use crate::{peer::CallError, wire::credentials::CredentialError};
     use proptest::prelude::*;
 
     /// Plays events against a server and keeps the visible effects.
@@ -364,6 +367,11 @@ mod tests {
 
     fn error() -> Arc<AttemptError> {
         Arc::new(AttemptError::ShuttingDown)
+    }
+
+    fn exhausted() -> Arc<AttemptError> {
+        let cause = CallError::Exhausted("too many open files".to_owned());
+        Arc::new(AttemptError::Call { phase: "connecting", cause })
     }
 
     fn no_login() -> Arc<AttemptError> {
@@ -584,6 +592,14 @@ mod tests {
         life.now += MIN_STABLE_UPTIME;
         life.play(ServerEvent::Unsuitable).play(ServerEvent::Failed(error()));
         assert_eq!(life.log().last(), Some(&"retry after 1s"));
+    }
+
+    #[test]
+    fn hosts_are_told_of_a_failed_study_that_is_no_strike() {
+        let mut life = life(Startup::Hybrid);
+        life.play(ServerEvent::Studied).play(ServerEvent::Failed(exhausted()));
+        assert_eq!(life.log(), ["start", "unreachable", "refuse"]);
+        assert!(matches!(life.state, Some(ServerState::Unloaded { strikes: 0 })));
     }
 
     proptest! {
