@@ -8,6 +8,8 @@ mod file_lock;
 mod files;
 mod lock;
 mod random_token;
+#[cfg(test)]
+mod sequences;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use blocking::run_blocking;
@@ -20,3 +22,5 @@ pub(crate) use files::{
 };
 pub(crate) use lock::Lock;
 pub(crate) use random_token::random_token;
+#[cfg(test)]
+pub(crate) use sequences::{Sequence, check_sequences};
