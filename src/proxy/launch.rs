@@ -21,7 +21,7 @@ use crate::{
     auth::Auth,
     catalog::{Cache, Snapshot},
     config::{Config, Wrapping},
-    upstream::{Context, HttpClient, Watchdog},
+    upstream::{Context, Opener, Watchdog},
 };
 
 /// The places for what outlives a fleet; none by default.
@@ -42,10 +42,11 @@ impl Fleet {
     ) -> Arc<Self> {
         let Config { settings, servers, .. } = config;
         let context = Context {
-            max_message_bytes: settings.limits.max_message_bytes,
-            lineage: settings.lineage.clone(),
-            watchdog: watchdog.clone(),
-            http: HttpClient::default(),
+            opener: Opener::new(
+                settings.limits.max_message_bytes,
+                settings.lineage.clone(),
+                watchdog.clone(),
+            ),
             auth,
             catalog_ttl: settings.loading.catalog_ttl,
             reads_lists: settings.wrapping != Wrapping::Exclusive,

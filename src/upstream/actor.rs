@@ -18,12 +18,12 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     AttemptError, ChangeAudience, Kinds, Lease, LoadError, StaysAwake,
     attempt::{ConnectSetup, ConnectedServer},
+    carrier::ShutdownPolicy,
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
     fetch::{self, FetchedLists},
     freshness::Freshness,
     greet::HandshakePlan,
-    process::ShutdownPolicy,
     server_state::{LoadRefusal, ServerEvent, ServerState},
     shared_server::SharedServer,
 };

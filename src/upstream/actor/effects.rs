@@ -14,9 +14,9 @@ use crate::{
     upstream::{
         AttemptError, ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
+        carrier::ShutdownPolicy,
         connection::OwnedConnection,
         listen,
-        process::ShutdownPolicy,
         server_state::{AttemptPurpose, Effect, LoadRefusal, ServerState},
     },
 };
