@@ -134,6 +134,7 @@ impl ConnectAttempt {
         let failure = match met {
             Ok((greeting, terms, catalog)) => {
                 let OpenedConnection { peer, carrier, activity, noise } = opened;
+                activity.note_connected();
                 let is_used = AtomicBool::new(false);
                 let connection =
                     Arc::new(ServerConnection { peer, greeting, terms, activity, noise, is_used });
