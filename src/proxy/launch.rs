@@ -15,7 +15,7 @@ use super::{
     memory::Memory,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
-    servers::{Observe, Servers, has_first_attempt},
+    servers::{Observe, Servers},
 };
 use crate::{
     auth::Auth,
@@ -64,7 +64,7 @@ impl Fleet {
             });
             let servers = Servers::new(context.clone(), observe, servers, |id, config| {
                 memory.adopt(id, config);
-                has_first_attempt(config) && memory.was_hung(id)
+                config.has_first_attempt() && memory.was_hung(id)
             });
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Event, Fleet, Viewer, catalogs,
-    servers::{Roster, Slot, has_first_attempt},
+    servers::{Roster, Slot},
 };
 use crate::{
     catalog::{CatalogKey, Changes, LoadOrigin, Presence, ServerId, Snapshot},
@@ -196,7 +196,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         let was_loaded = before.offer(id).is_some_and(|view| {
             matches!(view.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. })
         });
-        if has_first_attempt(&slot.config) {
+        if slot.config.has_first_attempt() {
             fleet.servers.expect_first_attempt();
         }
         if was_loaded && slot.config.startup == Startup::Lazy {

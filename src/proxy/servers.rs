@@ -18,7 +18,6 @@ use crate::{
 };
 use first_attempts::FirstAttempts;
 
-pub(super) use first_attempts::has_first_attempt;
 pub(super) use roster::{Roster, Slot};
 
 /// Makes the observer of an instance.
@@ -47,7 +46,7 @@ impl Servers {
         let mut first_attempts = FirstAttempts::default();
         let roster = Roster::default().reconfigured(configs, |id, _, version, config| {
             let has_hung = adopt(id, &config);
-            if has_first_attempt(&config) {
+            if config.has_first_attempt() {
                 first_attempts.expect(id, has_hung);
             }
             Slot::start(&context, &observe, Instance::shared(id, version), config)
@@ -194,7 +193,7 @@ impl Servers {
         }
         let roster = self.roster();
         let hung = roster.all().filter(|(_, slot)| {
-            has_first_attempt(&slot.config)
+            slot.config.has_first_attempt()
                 && slot.upstream.catalog().is_none()
                 && slot.upstream.status().phase == Phase::Loading
         });

@@ -352,6 +352,7 @@ impl ServerActor {
                 self.eras.known = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.apply(ServerEvent::Failed(Arc::new(error)));
+                self.first_attempt_over();
                 self.postpone_expiry();
             }
         }
@@ -450,7 +451,8 @@ impl ServerActor {
     }
 
     fn first_attempt_over(&mut self) {
-        if !std::mem::replace(&mut self.is_first_attempt_over, true) {
+        let is_over = std::mem::replace(&mut self.is_first_attempt_over, true);
+        if !is_over && self.setup.config.has_first_attempt() {
             self.shared.observer.first_attempt_over();
         }
     }

@@ -101,7 +101,8 @@ pub(crate) trait Observer: Send + Sync + 'static {
     /// The server is in another phase of its life, or failed again.
     fn moved(&self);
 
-    /// The first attempt of an eager or hybrid server is over, with or without success.
+    /// The first attempt of a server that is connected at the start is over, with or without
+    /// success.
     fn first_attempt_over(&self);
 
     /// The server sends a notification. `cause` is the id of the request on whose stream it

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Observe, has_first_attempt};
+use super::Observe;
 use crate::{
     catalog::ServerId,
     config::{ServerConfig, Startup},
@@ -45,8 +45,8 @@ impl Slot {
     /// Connects an eager server in the background, or learns what a hybrid one has.
     pub(in crate::proxy) fn begin(&self, era: Era) {
         match self.config.startup {
-            Startup::Eager if has_first_attempt(&self.config) => self.upstream.begin(era),
-            Startup::Hybrid if has_first_attempt(&self.config) => self.upstream.learn(),
+            Startup::Eager if self.config.has_first_attempt() => self.upstream.begin(era),
+            Startup::Hybrid if self.config.has_first_attempt() => self.upstream.learn(),
             _ => {}
         }
     }
