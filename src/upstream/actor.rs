@@ -2,6 +2,10 @@
 //! [`ServerState`] decide, and performs the effects.
 
 mod effects;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 use std::{
     pin::Pin,

@@ -21,6 +21,8 @@ mod http;
 mod inbound;
 mod lease;
 mod listen;
+#[cfg(test)]
+pub(crate) mod memory_server;
 mod noise;
 mod opener;
 mod process;

@@ -69,6 +69,11 @@ impl Opener {
         Self(Arc::new(SystemOpener { max_message_bytes, lineage, watchdog, http }))
     }
 
+    #[cfg(test)]
+    pub(super) fn of(operation: impl OpenConnection + 'static) -> Self {
+        Self(Arc::new(operation))
+    }
+
     pub(super) async fn open(
         &self,
         opening: Opening<'_>,

@@ -147,6 +147,11 @@ impl LifeModel {
         }
     }
 
+    /// Replaces the time of the next attempt of an eager server by a random one before it.
+    pub(in crate::upstream) fn set_retry_at(&mut self, at: Duration) {
+        self.link = Link::RetryAt(at);
+    }
+
     /// Applies an event at a time since the start. `id` is that of the connection, if the event
     /// brings one; `random` in 0..1 is the part of the longest delay that a retry waits.
     pub(in crate::upstream) fn happen(

@@ -281,6 +281,6 @@ fn every_sequence_of_events_has_the_documented_effects() {
     });
     println!("{count} sequences; events in each state: {:?}", coverage.0);
     // Only eager servers back off, and no eager server is studied or recalled.
-    let mut missing = coverage.0.iter().flatten().filter(|visits| **visits == 0);
-    assert_eq!(missing.by_ref().count(), 2, "events never tried in some state");
+    let missing = coverage.0.iter().flatten().filter(|visits| **visits == 0).count();
+    assert!(count < DEFAULT_COUNT || missing == 2, "events never tried in some state");
 }
