@@ -154,6 +154,12 @@ impl OfferRules {
 }
 
 impl ServerConfig {
+    /// Returns whether the server is connected before a host uses it, so that lists wait for its
+    /// first attempt. An instance of one host cannot be started before there is the host.
+    pub fn has_first_attempt(&self) -> bool {
+        self.enabled && self.startup != Startup::Lazy && self.isolation == Isolation::Shared
+    }
+
     /// Returns whether a connection that was made for `other` suits this config, because they
     /// differ only in what hosts see.
     pub fn has_same_connection(&self, other: &Self) -> bool {

@@ -2,6 +2,10 @@
 //! [`ServerState`] decide, and performs the effects.
 
 mod effects;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 use std::{
     pin::Pin,
@@ -18,12 +22,12 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     AttemptError, ChangeAudience, Kinds, Lease, LoadError, StaysAwake,
     attempt::{ConnectSetup, ConnectedServer},
+    carrier::ShutdownPolicy,
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
     fetch::{self, FetchedLists},
     freshness::Freshness,
     greet::HandshakePlan,
-    process::ShutdownPolicy,
     server_state::{LoadRefusal, ServerEvent, ServerState},
     shared_server::SharedServer,
 };
@@ -352,6 +356,7 @@ impl ServerActor {
                 self.eras.known = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.apply(ServerEvent::Failed(Arc::new(error)));
+                self.first_attempt_over();
                 self.postpone_expiry();
             }
         }
@@ -450,7 +455,8 @@ impl ServerActor {
     }
 
     fn first_attempt_over(&mut self) {
-        if !std::mem::replace(&mut self.is_first_attempt_over, true) {
+        let is_over = std::mem::replace(&mut self.is_first_attempt_over, true);
+        if !is_over && self.setup.config.has_first_attempt() {
             self.shared.observer.first_attempt_over();
         }
     }

@@ -61,7 +61,7 @@ async fn discover_tool_returns_definitions_and_searches() {
         json!({"name": "a/take_screenshot", "description": "The take_screenshot tool"})
     );
     let names = read(&host.call("discover_tool", json!({"server": "b", "detail": "name"})).await);
-    assert_eq!((names.as_array().unwrap().len(), &names[0]), (17, &json!("b/echo")));
+    assert_eq!((names.as_array().unwrap().len(), &names[0]), (18, &json!("b/echo")));
     let full = read(&host.call("discover_tool", json!({"server": "b", "detail": "full"})).await);
     assert!(full[0]["inputSchema"].is_object());
     let everything = read(&host.call("discover_tool", json!({})).await);

@@ -14,9 +14,9 @@ use crate::{
     upstream::{
         AttemptError, ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
+        carrier::ShutdownPolicy,
         connection::OwnedConnection,
         listen,
-        process::ShutdownPolicy,
         server_state::{AttemptPurpose, Effect, LoadRefusal, ServerState},
     },
 };
@@ -52,12 +52,10 @@ impl ServerActor {
                 self.log_unreachable(&cause.to_string());
                 let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
-                self.first_attempt_over();
             }
             Effect::PublishAwaitingLogin(cause) => {
                 tracing::warn!(server = self.name(), "{cause}");
                 self.shared.observer.troubled(Some(cause.to_string()));
-                self.first_attempt_over();
             }
             Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
@@ -66,7 +64,6 @@ impl ServerActor {
                     "server evicted after three consecutive failed loads",
                 );
                 self.shared.observer.evicted();
-                self.first_attempt_over();
             }
         }
     }
