@@ -455,6 +455,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn login_file_keeps_its_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store_in(directory.path());
+        let key = LoginKey::of_test("x");
+        let lock = store.lock(&key).await.unwrap();
+        let file = || fs::read_to_string(directory.path().join("x.json")).unwrap();
+        store.write(&key, &lock, &login("one")).unwrap();
+        let short = file();
+        let full = LoginFacts {
+            revocation_endpoint: Some("https://as.example/revoke".to_owned()),
+            redirect_uri: Some("http://127.0.0.1:1/callback".to_owned()),
+            registered_scopes: vec!["a".to_owned()],
+            client_expires_at: Some(3),
+            asked: vec!["a".to_owned()],
+            wanted: vec!["b".to_owned()],
+            ..login("one").facts
+        };
+        store.write(&key, &lock, &Credential { facts: full.clone(), ..login("one") }).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), full);
+        insta::assert_snapshot!(format!("{short}\n\n{}", file()));
+        fs::write(directory.path().join("x.json"), short).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), login("one").facts);
+    }
+
+    #[tokio::test]
     async fn secrets_are_stored_in_an_available_keychain() {
         let directory = tempfile::tempdir().unwrap();
         let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));

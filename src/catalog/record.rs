@@ -276,6 +276,16 @@ mod tests {
         assert_eq!(StoredServer::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
     }
 
+    #[test]
+    fn stored_file_keeps_its_format() {
+        let spoken =
+            ProtocolSupport { modern: Some(true), framing: Some(Framing::Sse), ..Default::default() };
+        let mut record = record();
+        record.catalog.discovery.spoken = spoken;
+        record.catalog.discovery.declared = vec!["roots".to_owned()];
+        insta::assert_snapshot!(String::from_utf8(stored(vec![record]).encode()).unwrap());
+    }
+
     proptest! {
         #[test]
         fn damaged_files_are_rejected(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
