@@ -15,7 +15,7 @@ use crate::{
         auth_client::AuthClient,
         auth_method::AuthMethod,
         configured_client::secret_of,
-        credential::{Credential, LoginFacts},
+        credential::{Credential, LoginFacts, LoginGrant},
         discovery::{check_same_authority, discover},
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
@@ -164,7 +164,7 @@ impl Authorizer {
         error: TokenError,
     ) -> Result<(), CredentialError> {
         let server = &self.target.name;
-        let is_of_config = login.facts.redirect_uri.is_none();
+        let is_of_config = login.facts.client.redirect_uri.is_none();
         let is_over = is_refused || login.is_expired(SystemTime::now());
         let lost = match &error {
             TokenError::Failed(why) => {
@@ -245,14 +245,14 @@ impl Authorizer {
         };
         let client = AuthClient::from_config(configured, &auth_server, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
-        let had = known.map(|known| [&known.scopes[..], &known.wanted].concat());
+        let had = known.map(|known| [known.grant.scopes, known.grant.wanted].concat());
         let scopes = auth_server.scopes(&oauth.scopes, &had.unwrap_or_default()).await;
         let granted = request_client_credentials(&auth_server, &client, &scopes).await;
         let granted = granted.map_err(|error| failed(error.into()))?;
         let url = &self.target.remote.url;
         let mut login = granted.into_login(url, &auth_server, client, scopes);
         // The next token needs no user either.
-        login.facts.is_renewable = true;
+        login.facts.lifetime.is_renewable = true;
         Ok(login)
     }
 
@@ -262,7 +262,7 @@ impl Authorizer {
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
         let version = self.store.version(&self.target.key);
         let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
-        let LoginFacts { wanted, scopes: granted, .. } = &mut login.facts;
+        let LoginGrant { wanted, scopes: granted, .. } = &mut login.facts.grant;
         let missing: Vec<String> =
             scopes.into_iter().filter(|scope| !granted.contains(scope)).collect();
         let is_more = !missing.is_empty();
@@ -296,7 +296,7 @@ impl Authorizer {
             // The secrets may be in a keychain that cannot be read; the facts are in the file.
             Err(_) => self.store.facts(&self.target.key),
         };
-        self.state.lock().login_id = known.and_then(|known| known.login_id);
+        self.state.lock().login_id = known.and_then(|known| known.grant.login_id);
         let read = match read {
             // A new token is requested instead.
             Err(LoginStoreError::Keychain(_)) if self.uses_client_credentials() => Ok(None),
@@ -378,12 +378,12 @@ impl Authorizer {
         let asked = WWWAuthenticateParams::parse(said, &self.target.remote.url).scope;
         let asked = scopes::valid_scopes(asked.unwrap_or_default().split_whitespace());
         let missing: Vec<String> =
-            asked.into_iter().filter(|scope| !login.scopes.contains(scope)).collect();
+            asked.into_iter().filter(|scope| !login.grant.scopes.contains(scope)).collect();
         if missing.is_empty() {
             let why = "the server reports missing scopes, but names only granted ones";
             return Err(CredentialError::Refused(why.to_owned()));
         }
-        if missing.iter().all(|scope| login.asked.contains(scope)) {
+        if missing.iter().all(|scope| login.grant.asked.contains(scope)) {
             let missing = scopes::quoted(&missing);
             let why =
                 format!("the authorization server has not granted the required scopes ({missing})");
