@@ -34,17 +34,17 @@ pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
 
 pub(super) async fn list_resources(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::RESOURCES).await?;
-    Ok(list("resources", &snapshot.resources()))
+    Ok(list("resources", &snapshot.merged_lists().resources()))
 }
 
 pub(super) async fn list_templates(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::TEMPLATES).await?;
-    Ok(list("resourceTemplates", &snapshot.templates()))
+    Ok(list("resourceTemplates", &snapshot.merged_lists().templates()))
 }
 
 pub(super) async fn list_prompts(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::PROMPTS).await?;
-    let prompts = snapshot.prompts().into_iter();
+    let prompts = snapshot.merged_lists().prompts().into_iter();
     let prompts: Vec<Raw> = prompts
         .filter(|exposed| exposed.is_listed)
         .map(|exposed| {

@@ -13,6 +13,7 @@ mod connect_error;
 mod connect_timing;
 mod connection;
 mod context;
+mod era_choice;
 mod fetch;
 mod freshness;
 mod greet;

@@ -81,9 +81,8 @@ impl ServerActor {
     }
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
-        let (ending, spoken) = (self.connecting.ending.take(), self.eras.known);
-        let (setup, host_era) = (self.setup.clone(), self.eras.wanted);
-        self.eras.attempted = host_era;
+        let (host_era, spoken) = self.eras.begin_attempt();
+        let (setup, ending) = (self.setup.clone(), self.connecting.ending.take());
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
         let must_compare = setup.config.settings.pin == config::Pin::Block;
@@ -137,7 +136,7 @@ impl ServerActor {
         }
     }
 
-    /// Logs the reason that the server server unreachable, once for all retries that fail for the
+    /// Logs the reason that the server is unreachable, once for all retries that fail for the
     /// same reason.
     fn log_unreachable(&mut self, cause: &str) {
         if self.logged.as_deref() == Some(cause) {
