@@ -286,7 +286,7 @@ impl ServerActor {
         true
     }
 
-    /// Returns whether no host has used the connection yet, and another would suit this host better.
+    /// Returns whether no host has used the connection yet and another would suit this host better.
     fn should_reconnect(&self, host_era: Era) -> bool {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
