@@ -84,7 +84,7 @@ pub(super) async fn list_of_sole(
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
     // A catalog of another host's instance is not shown to this host.
-    let is_shared = config.isolation == Isolation::Shared;
+    let is_shared = config.connecting.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.awake().is_none() && is_known {
         return None;
@@ -122,7 +122,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let presence = snapshot.offer(only).map(|offer| &offer.presence);
     // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
-    let is_own = fleet.servers.config(server).isolation == Isolation::Session;
+    let is_own = fleet.servers.config(server).connecting.isolation == Isolation::Session;
     let is_unknown = if is_own {
         upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
     } else {

@@ -84,7 +84,7 @@ impl Servers {
     pub(super) fn instance(&self, server: ServerId, principal: Principal) -> Instance {
         let roster = self.roster.load();
         let Slot { config, version, .. } = roster.slot(server);
-        let owner = match config.isolation {
+        let owner = match config.connecting.isolation {
             Isolation::Shared => None,
             Isolation::Session => Some(principal),
         };

@@ -106,7 +106,7 @@ impl ServerActor {
         stop: CancellationToken,
     ) -> Self {
         let now = Instant::now();
-        let eras = EraChoice::new(setup.config.protocol, shared.observer.clone());
+        let eras = EraChoice::new(setup.config.connecting.protocol, shared.observer.clone());
         let is_hybrid = setup.config.startup == Startup::Hybrid;
         let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
         Self {

@@ -58,7 +58,7 @@ pub(super) async fn connect(
     spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
-    let plan = HandshakePlan::choose(setup.config.protocol, host_era, spoken);
+    let plan = HandshakePlan::choose(setup.config.connecting.protocol, host_era, spoken);
     let limit = setup.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };
