@@ -3,11 +3,7 @@
 
 mod memory_connection;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -42,14 +38,6 @@ pub(crate) struct ConnectionPlan {
     pub(crate) lists: Step,
     /// The time that the end takes once it has been requested.
     pub(crate) ending: Duration,
-}
-
-impl ConnectionPlan {
-    /// Returns the plan of a connection on which everything succeeds at once.
-    pub(crate) fn prompt() -> Self {
-        let step = || Step::Takes(Duration::ZERO);
-        Self { opening: step(), handshake: step(), lists: step(), ending: Duration::ZERO }
-    }
 }
 
 /// A server of both eras with tools and resources.
@@ -134,12 +122,6 @@ impl MemoryServer {
         for connection in self.open_connections() {
             connection.peer().close();
         }
-    }
-
-    /// Returns the resources that are subscribed to on the open connections.
-    pub(crate) fn subscribed(&self) -> BTreeSet<String> {
-        let connections = self.open_connections();
-        connections.iter().flat_map(|connection| connection.subscribed.lock().clone()).collect()
     }
 
     /// Returns and forgets the records.
