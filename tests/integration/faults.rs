@@ -6,5 +6,6 @@
 
 mod disk;
 mod exhaustion;
+mod keychain;
 mod network;
 mod stopped;
