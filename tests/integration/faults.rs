@@ -4,6 +4,7 @@
 //! A test whose fault this machine cannot have says so and ends; `scripts/faults` prints all of
 //! these reasons.
 
+mod clock;
 mod disk;
 mod exhaustion;
 mod keychain;
