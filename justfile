@@ -36,10 +36,17 @@ schema:
 apps:
     scripts/apps
 
-# Licences, advisories and spelling; needs cargo-deny and typos.
-audit:
-    cargo deny check
-    typos
+# Licences, advisories and spelling; needs cargo-deny and typos. With `--offline`, no advisories.
+audit *arguments:
+    scripts/audit {{arguments}}
+
+# Tests under faults of the machine: full disks, no processes, lost packets and the like. Needs root.
+faults:
+    scripts/faults
+
+# Build twice in different directories, and compare the bytes.
+reproducible *arguments:
+    scripts/reproducible {{arguments}}
 
 demo:
     cargo run --release -- demo

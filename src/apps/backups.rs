@@ -214,3 +214,32 @@ impl AppFile {
             backups.read_record(&self.path).ok().flatten().map(|record| record.entry);
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn record_of_0_1_0_is_read() {
+        let record = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/data/dormouse/backups/",
+            "d55ee1393592f06fe8e1131e52d70bbae05ecb06b1684919de268ac777ee834e.json"
+        ));
+        let directory = tempfile::tempdir().unwrap();
+        let backups = Backups::new(directory.path());
+        // The file was here when dormouse was connected. Nothing is there now.
+        let path = Path::new("/tmp/dormouse-golden/.cursor/mcp.json");
+        fs::write(backups.record_path(path), record).unwrap();
+        let record = backups.read_record(path).unwrap().unwrap();
+        assert_eq!(record.path, path);
+        let OriginalFile::Copy(copy) = &record.before else { panic!("{record:?}") };
+        assert!(copy.starts_with("/tmp/dormouse-golden/data/dormouse/backups"));
+        let connected = include_bytes!("../../tests/golden/0.1.0/.cursor/mcp.json");
+        assert!(record.is_unchanged(connected));
+        assert_eq!(record.entry["command"], "/tmp/dormouse-golden/bin/dormouse");
+        assert_eq!(json!(record.taken_out), json!({"notes": {"command": "golden-server"}}));
+        assert!(record.taken_out_of_projects.is_empty());
+    }
+}

@@ -21,7 +21,7 @@ use crate::{
     config::Grant,
     wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
-use token_cell::{CurrentCredential, TokenCell};
+use token_cell::{CurrentCredential, LOGIN_EXPIRED, TokenCell};
 
 /// Supplies the credentials for one server's requests.
 pub(super) struct Authorizer {
@@ -94,6 +94,7 @@ impl Authorizer {
             CurrentCredential::Unread => Ok(LoginDecision::UpdateFirst(LoginUpdate::Read)),
             CurrentCredential::NoLogin => Ok(LoginDecision::Use(None)),
             CurrentCredential::LoginRequired { why } => Err(self.login_required(&why)),
+            CurrentCredential::Expired(_) => Err(self.login_required(LOGIN_EXPIRED)),
             CurrentCredential::Token(token) => {
                 let now = SystemTime::now();
                 let authorization = token.authorization.clone();

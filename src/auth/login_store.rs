@@ -163,8 +163,10 @@ impl LoginStore {
         self.store.as_ref().map(|store| store.version(&key.stored_name())).unwrap_or_default()
     }
 
+    /// Returns what is shown of a login. A login that cannot be read is logged.
     pub(super) fn summary(&self, key: &LoginKey) -> Option<LoginSummary> {
-        Some(LoginSummary::of(&self.facts(key)?))
+        let kept = self.read_file(key).inspect_err(|error| tracing::warn!("{error}"));
+        Some(LoginSummary::of(&kept.ok()??.facts))
     }
 
     /// Reads the parts of a login that are not secret; `None` if there is no readable login.
@@ -355,7 +357,10 @@ mod tests {
         },
         *,
     };
-    use crate::store::{CHECK_INTERVAL, FileStore};
+    use crate::{
+        config::{Framing, OAuth, Remote},
+        store::{CHECK_INTERVAL, FileStore},
+    };
 
     fn store_in(directory: &Path) -> LoginStore {
         LoginStore::new(Some(Arc::new(FileStore::for_secrets(directory))), false)
@@ -529,5 +534,55 @@ mod tests {
             assert!(matches!(error, LoginStoreError::Unreadable(_)), "{error}");
             assert!(!error.to_string().contains("canary"));
         }
+    }
+
+    #[test]
+    fn login_of_0_1_0_is_read() {
+        const FILE: &str = "c5edba1da2a8edba8257afd2133d908e.json";
+        let text = include_bytes!(
+            "../../tests/golden/0.1.0/data/dormouse/logins/c5edba1da2a8edba8257afd2133d908e.json"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(FILE), text).unwrap();
+        let store = store_in(directory.path());
+        let url = url::Url::parse("http://127.0.0.1:18999/mcp").unwrap();
+        let headers = std::collections::BTreeMap::new();
+        let remote = Remote { url, headers, framing: Framing::Either, oauth: None };
+        let key = LoginKey::of(&remote, &OAuth::default());
+        assert_eq!(key.stored_name(), FILE);
+        let Credential { facts, client_secret, tokens, is_in_file } =
+            store.read(&key).unwrap().unwrap();
+        let scopes = vec!["read".to_owned(), "write".to_owned()];
+        let expected = LoginFacts {
+            server: "http://127.0.0.1:18999/mcp".to_owned(),
+            issuer: "http://127.0.0.1:18999".to_owned(),
+            resource: "http://127.0.0.1:18999/mcp".to_owned(),
+            token_endpoint: "http://127.0.0.1:18999/token".to_owned(),
+            revocation_endpoint: Some("http://127.0.0.1:18999/revoke".to_owned()),
+            client: LoginClient {
+                id: "golden-client".to_owned(),
+                method: AuthMethod::ClientSecretBasic,
+                redirect_uri: Some("http://127.0.0.1:42061/callback".to_owned()),
+                registered_scopes: scopes.clone(),
+                expires_at: None,
+            },
+            grant: LoginGrant {
+                asked: scopes.clone(),
+                scopes,
+                wanted: Vec::new(),
+                login_id: Some("jf1-NLSz3MbC".to_owned()),
+            },
+            lifetime: LoginLifetime {
+                obtained_at: 1_795_511_468,
+                expires_at: Some(1_795_515_068),
+                is_renewable: true,
+                is_usable: true,
+            },
+        };
+        assert_eq!(facts, expected);
+        let refresh = Some(Secret::new("golden-refresh-token"));
+        assert_eq!(tokens, Some(Tokens { access: Secret::new("golden-access-token"), refresh }));
+        assert_eq!(client_secret, Some(Secret::new("golden-client-secret")));
+        assert!(is_in_file);
     }
 }

@@ -16,8 +16,14 @@ pub(crate) enum ReplaceError {
     Changed,
     #[error("{0} is not writable")]
     ReadOnly(PathBuf),
-    #[error("cannot write the file")]
-    Write(#[from] io::Error),
+    #[error("cannot write {path}: {cause}")]
+    Write { path: PathBuf, cause: io::Error },
+}
+
+impl ReplaceError {
+    pub(crate) fn write(path: &Path, cause: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), cause }
+    }
 }
 
 /// The way to write a whole file.
@@ -46,6 +52,11 @@ impl StagedFile {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn write(path: &Path, content: &[u8], options: WriteOptions) -> io::Result<Self> {
+        let file = Self::temporary(path, content, options).map_err(without_temporary_path)?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    fn temporary(path: &Path, content: &[u8], options: WriteOptions) -> io::Result<NamedTempFile> {
         let directory = directory_of(path);
         let mut file = match options.unfinished_name {
             None => NamedTempFile::new_in(directory)?,
@@ -65,7 +76,7 @@ impl StagedFile {
             file.as_file().set_modified(before + Duration::from_micros(1))?;
         }
         file.as_file().sync_all()?;
-        Ok(Self { file, path: path.to_owned() })
+        Ok(file)
     }
 
     /// Moves the file to its path, in place of a file that is there.
@@ -82,6 +93,19 @@ impl StagedFile {
     /// [`io::ErrorKind::AlreadyExists`] if there is one; others if it cannot be moved.
     pub(crate) fn create(self) -> io::Result<()> {
         self.file.persist_noclobber(&self.path).map(drop).map_err(|error| error.error)
+    }
+}
+
+/// Returns the error without the path of a temporary file, which tells the user nothing.
+fn without_temporary_path(error: io::Error) -> io::Error {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        kind @ (PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+            if error.raw_os_error().is_none() =>
+        {
+            kind.into()
+        }
+        _ => error,
     }
 }
 
@@ -155,21 +179,22 @@ pub(crate) fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If the file has changed since it was read, or cannot be written.
 pub(crate) fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
+    let failed = |cause| ReplaceError::write(path, cause);
     // A link stays a link.
-    let path = path.canonicalize()?;
-    let permissions = path.metadata()?.permissions();
+    let path = path.canonicalize().map_err(failed)?;
+    let permissions = path.metadata().map_err(failed)?.permissions();
     if permissions.readonly() {
         return Err(ReplaceError::ReadOnly(path));
     }
     // A process that waits for the lock then finds that the file has changed.
-    let lock = File::open(&path)?;
-    super::lock_file(&lock).map_err(io::Error::from)?;
+    let lock = File::open(&path).map_err(failed)?;
+    super::lock_file(&lock).map_err(|error| failed(error.into()))?;
     let options = WriteOptions { permissions: Some(permissions), ..WriteOptions::default() };
-    let staged = StagedFile::write(&path, after, options)?;
-    if fs::read(&path)? != before {
+    let staged = StagedFile::write(&path, after, options).map_err(failed)?;
+    if fs::read(&path).map_err(failed)? != before {
         return Err(ReplaceError::Changed);
     }
-    Ok(staged.replace()?)
+    staged.replace().map_err(failed)
 }
 
 /// Removes a file that has not changed since it was read.
@@ -177,12 +202,13 @@ pub(crate) fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(
 /// # Errors
 /// If it has changed, or cannot be removed.
 pub(crate) fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
+    let failed = |cause| ReplaceError::write(path, cause);
     // A link stays a link.
-    let path = path.canonicalize()?;
-    if fs::read(&path)? != before {
+    let path = path.canonicalize().map_err(failed)?;
+    if fs::read(&path).map_err(failed)? != before {
         return Err(ReplaceError::Changed);
     }
-    Ok(fs::remove_file(&path)?)
+    fs::remove_file(&path).map_err(failed)
 }
 
 /// Makes a file readable by this user only.

@@ -15,7 +15,7 @@ mod random_token;
 mod sequences;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use blocking::run_blocking;
+pub(crate) use blocking::{resolve_name, run_blocking};
 pub(crate) use causes::with_causes;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;

@@ -106,4 +106,10 @@ mod tests {
             assert_eq!(counts(argument), expected, "{argument:?}");
         }
     }
+
+    #[test]
+    fn catalog_of_0_1_0_is_found() {
+        let key = CatalogKey::of(&config("golden-server", &[])).unwrap();
+        assert_eq!(key.name("catalog"), "de66ddb515dbfe4cc53ecc031eeee45f.catalog");
+    }
 }

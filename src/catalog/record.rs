@@ -319,4 +319,44 @@ mod tests {
             prop_assert!(StoredServer::decode(whole[..cut % whole.len()].to_vec()).is_err());
         }
     }
+
+    #[test]
+    fn catalog_of_0_1_0_is_read() {
+        let file = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/cache/dormouse/catalogs/",
+            "de66ddb515dbfe4cc53ecc031eeee45f.catalog"
+        ));
+        let StoredServer { records, pins, former } = StoredServer::decode(file.to_vec()).unwrap();
+        let declared: Vec<_> =
+            records.iter().map(|record| record.catalog.discovery.declared.join(" ")).collect();
+        assert_eq!(declared, ["", "elicitation roots sampling"]);
+        let Record { server, learned, catalog } = &records[0];
+        assert_eq!(server, "notes");
+        assert!(*learned > SystemTime::UNIX_EPOCH + Duration::from_hours(490_000));
+        let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } = catalog;
+        assert_eq!((greeting.era, &*greeting.version), (Era::Legacy, "2025-11-25"));
+        assert_eq!(greeting.instructions.as_deref(), Some("Read \"before\" you write."));
+        let answer = greeting.answer.as_ref().unwrap().as_bytes();
+        assert!(answer.ends_with(br#""instructions": "Read \"before\" you write."}"#));
+        let spoken = discovery.spoken.certain();
+        assert_eq!((spoken.legacy, spoken.modern, spoken.framing), (Some(true), None, None));
+        assert!(!discovery.took.is_zero() && discovery.fresh_for.is_none());
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["read", "write"]);
+        let definition = concat!(
+            r#"{"name": "write", "description": "Writes much.", "#,
+            r#""inputSchema": {"type": "object", "properties": {"z": {}, "a": {}}}}"#
+        )
+        .as_bytes();
+        assert_eq!(tools[1].raw.as_bytes(), definition);
+        assert_eq!(
+            resources[0].raw.as_bytes(),
+            br#"{"uri": "note://1", "name": "one", "new": 1.0}"#
+        );
+        assert_eq!((templates.len(), prompts.len()), (1, 1));
+        // The second definition of the tool was approved; it has changed once more since.
+        assert!(!pins.is_incomplete() && pins.has(&tools[0]) && !pins.has(&tools[1]));
+        assert_eq!(Vec::from_iter(pins.changed(&Digests::of(catalog))), ["write"]);
+        assert!(former.len() == 1 && pins.has(&former[0]));
+    }
 }

@@ -1,6 +1,6 @@
 //! Follows the config of a running dormouse: each change of the file takes effect at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,8 @@ use crate::{
 };
 
 const WATCH_DELAY: Duration = Duration::from_millis(200);
+/// Interval at which the config is checked while it cannot be watched.
+const POLL_DELAY: Duration = Duration::from_secs(5);
 
 /// Applies each change of the config file until `stop`, reloads the file on each hangup signal, and
 /// makes the changes that other commands request.
@@ -31,9 +33,11 @@ pub(super) async fn follow(
     }
     let beside = file.path.with_file_name(".env");
     let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
-    let mut watch = Watch::new(files.into_iter().flatten().collect())
+    let files: Vec<PathBuf> = files.into_iter().flatten().collect();
+    let mut watch = Watch::new(files.clone())
         .inspect_err(|error| {
-            tracing::warn!(%error, "cannot watch the config; send SIGHUP to reload it");
+            let period = POLL_DELAY;
+            tracing::warn!(%error, "cannot watch the config; checking it every {period:?}");
         })
         .ok();
     let mut hangups = Hangups::new();
@@ -49,9 +53,11 @@ pub(super) async fn follow(
         let Some(after) = working.await else { return };
         follower = after;
         let changed = async {
-            match &mut watch {
-                Some(watch) => watch.changed().await,
-                None => std::future::pending().await,
+            if let Some(watch) = &mut watch {
+                watch.changed().await;
+            } else {
+                tokio::time::sleep(POLL_DELAY).await;
+                watch = Watch::new(files.clone()).ok();
             }
         };
         reason = tokio::select! {

@@ -168,7 +168,7 @@ impl BackgroundTasks {
                 if let Err(error) = answering.await {
                     tracing::info!(
                         %error,
-                        "cannot open the control socket; other commands cannot reach this instance",
+                        "the control socket is closed; other commands cannot reach this instance",
                     );
                 }
             });

@@ -350,4 +350,39 @@ mod tests {
             assert_eq!(problems(text), [expected]);
         }
     }
+
+    #[test]
+    fn configs_of_0_1_0_are_read() {
+        let read = |name: &str, text: &str| {
+            let environment = Environment::from_pairs([("HOME", "/home/d")]);
+            let parsed = super::super::parse(text, Path::new(name), &environment).unwrap();
+            assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
+            parsed.config
+        };
+        let json = include_str!("../../tests/golden/0.1.0/config/dormouse/dormouse.json");
+        let json = read("dormouse.json", json);
+        assert!(json.settings.loading.remember_loads);
+        let [notes, spare, issues] = json.servers.as_slice() else { panic!("{json:?}") };
+        assert!(notes.enabled && !spare.enabled && issues.enabled);
+        assert_eq!(notes.startup, Startup::Lazy);
+        assert!(notes.offer.tools.allow("read") && notes.offer.tools.allow("new"));
+        let launch = |server: &ServerConfig| match &server.transport {
+            Ok(Transport::Stdio(launch)) => launch.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(launch(notes).command, "golden-server");
+        assert_eq!(launch(spare).args, ["an argument"]);
+        assert_eq!(launch(spare).env["GOLDEN"], "/home/d");
+        let Ok(Transport::Http(remote)) = &issues.transport else { panic!("{issues:?}") };
+        assert_eq!(remote.url.as_str(), "http://127.0.0.1:18999/mcp");
+
+        let yaml = include_str!("../../tests/golden/0.1.0/config/dormouse.yaml");
+        let toml = include_str!("../../tests/golden/0.1.0/config/dormouse.toml");
+        let (yaml, toml) = (read("dormouse.yaml", yaml), read("dormouse.toml", toml));
+        assert_eq!(yaml.servers, toml.servers);
+        assert_eq!(launch(&yaml.servers[0]).env["GOLDEN"], "/home/d");
+        assert_eq!(yaml.servers[0].description, notes.description);
+        assert_eq!(yaml.servers[1].transport, issues.transport);
+        assert!(!yaml.servers[1].enabled);
+    }
 }

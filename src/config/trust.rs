@@ -125,4 +125,23 @@ mod tests {
         store.trust(&config, b"{}").unwrap();
         assert!(store.trusts(&config, b"{}"));
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn trust_of_0_1_0_is_read() {
+        // The config was at this path when it was trusted. Nothing is there now.
+        let config = Path::new("/tmp/dormouse-golden/project/dormouse.json");
+        let name = "a35cf13f1635c1c5abeda829327fe850393c9aa5224a9928fb403579708758c8";
+        let record = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/data/dormouse/trusted/",
+            "a35cf13f1635c1c5abeda829327fe850393c9aa5224a9928fb403579708758c8"
+        ));
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(name), record).unwrap();
+        let store = TrustStore::new(Arc::new(FileStore::new(directory.path())));
+        let text = include_bytes!("../../tests/golden/0.1.0/project/dormouse.json");
+        // There was no `.env`.
+        let content = [&text[..], b"\0"].concat();
+        assert!(store.trusts(config, &content) && !store.trusts(config, b"{}\0"));
+    }
 }

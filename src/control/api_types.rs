@@ -174,7 +174,7 @@ pub(super) type NamePath = Result<Path<String>, PathRejection>;
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{io, path::Path};
 
     use super::*;
     use crate::base::ReplaceError;
@@ -182,7 +182,8 @@ mod tests {
     #[test]
     fn unwritable_config_is_reported_with_the_cause() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        let error = ApiError::from(ChangeError::from(Unchanged::from(ReplaceError::from(full))));
+        let full = ReplaceError::write(Path::new("/etc/d/dormouse.json"), full);
+        let error = ApiError::from(ChangeError::from(Unchanged::from(full)));
         assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
         insta::assert_snapshot!(error.error);
     }

@@ -60,3 +60,17 @@ pub(super) fn names_in(value: &[u8]) -> BTreeSet<String> {
 pub(super) fn value_of(names: BTreeSet<String>) -> Vec<u8> {
     names.into_iter().map(|name| name + "\n").collect::<String>().into_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_of_0_1_0_are_read() {
+        let value = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/data/dormouse/loads/",
+            "6ce8ce4ab7e9dd96819ef7efd0afcbcc305930de1cc37b1385f453c4e4bec756"
+        ));
+        assert_eq!(Vec::from_iter(names_in(value)), ["notes"]);
+    }
+}

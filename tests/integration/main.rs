@@ -13,6 +13,8 @@ mod documents;
 mod editing;
 mod eras;
 mod extensions;
+#[cfg(target_os = "linux")]
+mod faults;
 mod fidelity;
 mod groups;
 mod hostile;
@@ -40,3 +42,4 @@ mod sharing;
 mod support;
 mod surface;
 mod tooling;
+mod upgrade;

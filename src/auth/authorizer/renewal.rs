@@ -7,7 +7,7 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 
 use super::{
     Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED,
-    token_cell::{LOGIN_INVALID, TRIAL_TIMEOUT},
+    token_cell::{LOGIN_EXPIRED, LOGIN_INVALID, TRIAL_TIMEOUT},
     unavailable,
 };
 use crate::{
@@ -110,7 +110,10 @@ impl Authorizer {
                     self.login_required(TOKEN_REFUSED)
                 };
             }
-            Some(login) if login.tokens.is_some() => " (the login has expired)",
+            Some(login) if login.tokens.is_some() => {
+                self.token.set_expired(login, version);
+                return self.login_required(LOGIN_EXPIRED);
+            }
             Some(login) if login.was_granted() => LOGIN_INVALID,
             Some(_) | None => "",
         };

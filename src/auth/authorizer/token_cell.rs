@@ -19,6 +19,7 @@ const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Minimum age of a token that the server has never accepted before it is replaced. Without this
 /// limit, dormouse would request tokens in an endless loop.
 pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const LOGIN_EXPIRED: &str = " (the login has expired)";
 pub(super) const LOGIN_INVALID: &str = " (the login is no longer valid)";
 
 /// The current credentials of one server, and the history that decides whether to replace them.
@@ -52,6 +53,8 @@ pub(super) enum CurrentCredential {
         why: String,
     },
     Token(Arc<CurrentToken>),
+    /// The token has expired and cannot be renewed. It is valid again if the clock was wrong.
+    Expired(Arc<CurrentToken>),
 }
 
 pub(super) struct CurrentToken {
@@ -88,12 +91,20 @@ impl TokenCell {
         let now = Instant::now();
         // The user may have logged in since the last request was refused.
         let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
-            || matches!(state.current, CurrentCredential::LoginRequired { .. });
+            || matches!(
+                state.current,
+                CurrentCredential::LoginRequired { .. } | CurrentCredential::Expired(_)
+            );
         if is_due {
             state.checked_at = now;
             if stored() != state.version {
                 return CurrentCredential::Unread;
             }
+        }
+        if let CurrentCredential::Expired(token) = &state.current
+            && !token.login.is_expired(SystemTime::now())
+        {
+            state.current = CurrentCredential::Token(token.clone());
         }
         state.current.clone()
     }
@@ -133,6 +144,15 @@ impl TokenCell {
             Some(None) => CurrentCredential::LoginRequired { why: LOGIN_INVALID.to_owned() },
             None => CurrentCredential::NoLogin,
         };
+    }
+
+    /// Keeps a token that has expired and cannot be renewed. `version`: as for [`Self::set`].
+    pub(super) fn set_expired(&self, login: Credential, version: StoredVersion) {
+        self.set(Some(login), version);
+        let mut state = self.0.lock();
+        if let CurrentCredential::Token(token) = &state.current {
+            state.current = CurrentCredential::Expired(token.clone());
+        }
     }
 
     pub(super) fn require_login(&self, why: &str, version: StoredVersion) {

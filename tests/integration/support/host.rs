@@ -98,6 +98,11 @@ impl Host {
         self.write(reply.to_string()).await;
     }
 
+    /// Returns the number of lines received so far.
+    pub fn received_count(&self) -> usize {
+        self.lines.count()
+    }
+
     /// Returns every line received so far.
     pub fn received(&self) -> Vec<String> {
         self.lines.all()
