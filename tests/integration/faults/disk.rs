@@ -19,28 +19,28 @@ enum Fault {
 /// Directories on small disks, which can have a fault.
 struct Disks {
     fault: Fault,
-    disks: Vec<(PathBuf, SmallDisk)>,
+    places: Vec<(PathBuf, SmallDisk)>,
     read_only: Vec<ReadOnly>,
 }
 
 impl Disks {
     fn at(fault: Fault, home: &Path, places: &[&str]) -> Self {
         let disk = |place: &&str| (home.join(place), SmallDisk::at(&home.join(place)));
-        Self { fault, disks: places.iter().map(disk).collect(), read_only: Vec::new() }
+        Self { fault, places: places.iter().map(disk).collect(), read_only: Vec::new() }
     }
 
     fn fail(&mut self) {
         match self.fault {
-            Fault::Full => self.disks.iter().for_each(|(_, disk)| disk.fill()),
+            Fault::Full => self.places.iter().for_each(|(_, disk)| disk.fill()),
             Fault::ReadOnly => {
-                self.read_only = self.disks.iter().map(|(place, _)| ReadOnly::at(place)).collect();
+                self.read_only = self.places.iter().map(|(place, _)| ReadOnly::at(place)).collect();
             }
         }
     }
 
     fn recover(&mut self) {
         match self.fault {
-            Fault::Full => self.disks.iter().for_each(|(_, disk)| disk.free()),
+            Fault::Full => self.places.iter().for_each(|(_, disk)| disk.free()),
             Fault::ReadOnly => self.read_only.clear(),
         }
     }

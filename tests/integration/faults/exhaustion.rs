@@ -205,14 +205,16 @@ async fn endless_message_of_a_server_stays_within_its_limit() {
     report_peak(&host, "300 MB in one line, maxMessageBytes 8 MiB");
 }
 
+/// Chunks of an endless answer: 256 MB.
+const CHUNKS: usize = 4096;
+
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a server, and what happens with each of its answers")]
 async fn endless_answer_of_a_remote_server_stays_within_its_limit() {
     let memory = match Memory::of(96 * MIB) {
         Ok(memory) => memory,
         Err(why) => return not_tested(why),
     };
-    // 256 MB.
-    const CHUNKS: usize = 4096;
     let remote = Remote::start(|asked: RecordedRequest| async move {
         let name = asked.message["params"]["name"].as_str().unwrap_or_default().to_owned();
         let begin = match name.as_str() {

@@ -50,7 +50,7 @@ impl Golden {
         // The whole hashes first, since their beginnings are hashes too.
         let mut hashes: Vec<_> = hashes.into_iter().collect();
         hashes.sort_by_key(|(there, _)| std::cmp::Reverse(there.len()));
-        let hashed = |text: String| {
+        let renamed = |text: String| {
             hashes.iter().fold(text, |text, (there, here)| text.replace(there, here))
         };
         for path in files(release) {
@@ -58,8 +58,8 @@ impl Golden {
             let content = fs::read_to_string(&path).unwrap();
             // The hash in a catalog is that of its content, which has no paths.
             let is_catalog = name.ends_with(".catalog");
-            let content = if is_catalog { content } else { hashed(moved(&content)) };
-            home.write(&hashed(name), content);
+            let content = if is_catalog { content } else { renamed(moved(&content)) };
+            home.write(&renamed(name), content);
         }
         let program = env!("CARGO_BIN_EXE_dormouse");
         fs::create_dir(home.path().join("bin")).unwrap();
