@@ -24,7 +24,7 @@ async fn numbering() -> Remote {
         let text = number.to_string();
         let result = json!({"content": [{"type": "text", "text": text}]}).to_string();
         let answer = reply(&asked, &result);
-        let is_stream = number % 2 == 0;
+        let is_stream = number.is_multiple_of(2);
         Some(if is_stream { events(format!("data: {answer}\n\n")) } else { json_text(&answer) })
     })
     .await
