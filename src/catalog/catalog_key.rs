@@ -30,7 +30,7 @@ impl CatalogKey {
                 "headers": remote.headers.keys().collect::<Vec<_>>(),
             }),
         };
-        let protocol = config.protocol.name();
+        let protocol = config.connecting.protocol.name();
         let digest = Sha256::digest(format!("{protocol} {decisive}"));
         Some(Self(super::hex(&digest[..16])))
     }

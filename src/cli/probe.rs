@@ -19,7 +19,7 @@ use crate::{
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
-        ChangeAudience, Context, HttpClient, LoadError, Question, Recalled, ServerObserver, Status,
+        ChangeAudience, Context, LoadError, Opener, Question, Recalled, ServerObserver, Status,
         Upstream, Watchdog,
     },
     wire::{Notification, Raw},
@@ -151,10 +151,11 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
 
 fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
     Context {
-        max_message_bytes: settings.limits.max_message_bytes,
-        lineage: settings.lineage.clone(),
-        watchdog: watchdog.clone(),
-        http: HttpClient::default(),
+        opener: Opener::new(
+            settings.limits.max_message_bytes,
+            settings.lineage.clone(),
+            watchdog.clone(),
+        ),
         auth,
         catalog_ttl: None,
         reads_lists: true,

@@ -21,12 +21,18 @@ pub struct ServerConfig {
     pub settings: ServerSettings,
     /// True if the idle timeout takes precedence over the command line.
     pub keeps_idle_timeout: bool,
-    pub protocol: Protocol,
-    pub isolation: Isolation,
+    pub connecting: ConnectionRules,
     pub offer: OfferRules,
     pub endpoint: EndpointSettings,
     /// The transport, or the reason that there is none.
     pub transport: Result<Transport, Unavailable>,
+}
+
+/// The rules by which instances of a server are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionRules {
+    pub protocol: Protocol,
+    pub isolation: Isolation,
 }
 
 /// The server's own endpoints over HTTP.
@@ -84,8 +90,7 @@ pub(super) fn configure(
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
         keeps_idle_timeout: false,
-        protocol: entry.protocol,
-        isolation: entry.isolation,
+        connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
         endpoint: EndpointSettings {
             auth_tokens: entry.auth_tokens,
@@ -96,6 +101,14 @@ pub(super) fn configure(
 }
 
 impl ServerConfig {
+    /// Returns whether the server is connected before a host uses it, so that lists wait for its
+    /// first attempt. An instance of one host cannot be started before there is the host.
+    pub fn has_first_attempt(&self) -> bool {
+        self.enabled
+            && self.startup != Startup::Lazy
+            && self.connecting.isolation == Isolation::Shared
+    }
+
     /// Returns whether a connection that was made for `other` suits this config, because they
     /// differ only in what hosts see.
     pub fn has_same_connection(&self, other: &Self) -> bool {
@@ -105,8 +118,7 @@ impl ServerConfig {
             enabled,
             startup,
             settings,
-            protocol,
-            isolation,
+            connecting,
             offer: OfferRules { features, tools: _ },
             transport,
             description: _,
@@ -117,8 +129,7 @@ impl ServerConfig {
             && *enabled == other.enabled
             && *startup == other.startup
             && settings.changes_at_once(&other.settings)
-            && *protocol == other.protocol
-            && *isolation == other.isolation
+            && *connecting == other.connecting
             && *features == other.offer.features
             && *transport == other.transport
     }

@@ -6,7 +6,7 @@ use super::{
     Event, Fleet, Viewer,
     board::PastSnapshot,
     catalogs,
-    servers::{Roster, Slot, SlotConfig, has_first_attempt},
+    servers::{Roster, Slot, SlotConfig},
 };
 use crate::{
     catalog::{CatalogKey, LoadOrigin, Presence, ServerId, Snapshot},
@@ -201,7 +201,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         let mut offers = before.offers_of(id);
         let was_loaded =
             offers.any(|(_, offer)| offer.presence.origin() == Some(LoadOrigin::HostsRequest));
-        if has_first_attempt(&slot.shown) {
+        if slot.shown.has_first_attempt() {
             fleet.servers.expect_first_attempt();
         }
         if was_loaded && slot.shown.enabled && slot.config.startup == Startup::Lazy {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use url::Url;
 
-use super::Notes;
+use super::notes::Notes;
 use crate::config::{
     format::{Content, Member, Node},
     header_names::has_authorization,

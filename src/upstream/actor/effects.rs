@@ -14,9 +14,9 @@ use crate::{
     upstream::{
         AttemptError, ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
+        carrier::ShutdownPolicy,
         connection::OwnedConnection,
         listen,
-        process::ShutdownPolicy,
         server_state::{AttemptPurpose, Effect, LoadRefusal, ServerState},
     },
 };
@@ -52,12 +52,10 @@ impl ServerActor {
                 self.log_unreachable(&cause.to_string());
                 let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
-                self.first_attempt_over();
             }
             Effect::PublishAwaitingLogin(cause) => {
                 tracing::warn!(server = self.name(), "{cause}");
                 self.shared.observer.troubled(Some(cause.to_string()));
-                self.first_attempt_over();
             }
             Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
@@ -66,7 +64,6 @@ impl ServerActor {
                     "server evicted after three consecutive failed loads",
                 );
                 self.shared.observer.evicted();
-                self.first_attempt_over();
             }
         }
     }
@@ -84,9 +81,8 @@ impl ServerActor {
     }
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
-        let (ending, spoken) = (self.connecting.ending.take(), self.eras.known);
-        let (setup, host_era) = (self.setup.clone(), self.eras.wanted);
-        self.eras.attempted = host_era;
+        let (host_era, spoken) = self.eras.begin_attempt();
+        let (setup, ending) = (self.setup.clone(), self.connecting.ending.take());
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
         let must_compare = setup.config.settings.pin == config::Pin::Block;
@@ -140,7 +136,7 @@ impl ServerActor {
         }
     }
 
-    /// Logs the reason that the server server unreachable, once for all retries that fail for the
+    /// Logs the reason that the server is unreachable, once for all retries that fail for the
     /// same reason.
     fn log_unreachable(&mut self, cause: &str) {
         if self.logged.as_deref() == Some(cause) {

@@ -15,5 +15,5 @@ mod stream_backoff;
 mod stream_cursor;
 mod streamable;
 
-pub(super) use http_carrier::{HttpCarrier, HttpConnector};
+pub(super) use http_carrier::HttpConnector;
 pub(crate) use http_client::HttpClient;
