@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
+    base::hex,
     config::Framing,
     protocol::{Era, Greeting},
     wire::{Raw, edit},
@@ -210,7 +211,7 @@ impl StoredServer {
             return Err(RecordError::OtherFormat);
         }
         let body = bytes::Bytes::from(file).slice(end + 1..);
-        if super::hex(&Sha256::digest(&body)) != head.sha256 {
+        if hex(&Sha256::digest(&body)) != head.sha256 {
             return Err(RecordError::Damaged);
         }
         Raw::parse(body).ok().and_then(|body| Self::read(&body)).ok_or(RecordError::Damaged)
@@ -231,7 +232,7 @@ impl StoredServer {
 
 /// Returns the contents of a file with this body.
 pub(super) fn with_header(mut body: Vec<u8>) -> Vec<u8> {
-    let head = FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
+    let head = FileHeader { format: FORMAT_VERSION, sha256: hex(&Sha256::digest(&body)) };
     let mut file = Raw::encode(&head).as_bytes().to_vec();
     file.push(b'\n');
     file.append(&mut body);

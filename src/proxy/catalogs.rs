@@ -23,10 +23,10 @@ pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
 
 fn reread_pins(fleet: &Fleet, server: ServerId) {
     fleet.memory.reread_pins(server);
-    expose_anew(fleet, server);
+    expose_again(fleet, server);
 }
 
-fn expose_anew(fleet: &Fleet, server: ServerId) {
+fn expose_again(fleet: &Fleet, server: ServerId) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
     let known = snapshot.offers_of(server).filter_map(|(_, offer)| {
         Some((offer.id, fleet.memory.expose(offer, &offer.known.as_ref()?.whole)))

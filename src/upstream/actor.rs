@@ -26,6 +26,7 @@ use super::{
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
     era_choice::EraChoice,
+    failure_log::FailureLog,
     fetch::{self, FetchedLists},
     freshness::Freshness,
     server_state::{LoadRefusal, ServerEvent, ServerState},
@@ -67,9 +68,7 @@ pub(super) struct ServerActor {
     refresh: Refresh,
     eras: EraChoice,
     is_first_attempt_over: bool,
-    /// The cause of the last failure that was logged; `None` once the server has been reached
-    /// again.
-    logged: Option<String>,
+    failures: FailureLog,
 }
 
 /// The sources of commands.
@@ -118,7 +117,7 @@ impl ServerActor {
             refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
             eras,
             is_first_attempt_over: false,
-            logged: None,
+            failures: FailureLog::default(),
         }
     }
 

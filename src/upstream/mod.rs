@@ -14,6 +14,7 @@ mod connect_timing;
 mod connection;
 mod context;
 mod era_choice;
+mod failure_log;
 mod fetch;
 mod freshness;
 mod greet;

@@ -9,6 +9,7 @@ mod http_client;
 mod http_endpoint;
 mod modern_headers;
 mod queue;
+mod server_session;
 mod sse_transport;
 mod standalone;
 mod stream_backoff;
