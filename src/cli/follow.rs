@@ -177,7 +177,6 @@ impl Follower {
 
 fn changed(reloaded: Reloaded) -> AppliedChange {
     let Reloaded { added, changed, shown_differently, removed, at_next_start, .. } = reloaded;
-    let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
     AppliedChange { added, restarted: changed, shown_differently, removed, at_next_start }
 }
 

@@ -8,7 +8,7 @@ use super::{
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     key_path::Step,
-    keys::KeyGroup,
+    keys::{KeyGroup, classes},
     plain_words::in_plain_words,
     reading_rules::{ReadingRules, Variables},
     schema,
@@ -70,10 +70,15 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    /// Removes the keys of a group from `object`, which is the root, and reads them. `written` is
-    /// the root before variables were expanded.
+    /// Removes the keys of a group from `object`, which is the root, expands the variables that
+    /// they may have, and reads them. `written` is the root before variables were expanded.
     pub(super) fn group<G: KeyGroup>(&mut self, written: &Value, object: &mut Value) -> G {
-        let value = G::take(object);
+        let mut value = G::take(object);
+        for (key, _) in classes::<G>().into_iter().filter(|(_, class)| class.is_expanded) {
+            if let Some(value) = value.get_mut(&key) {
+                self.expand_setting(&key, value);
+            }
+        }
         let group: G = self.read(&[], written, value.clone());
         for (path, message) in group.problems(&value) {
             self.report(&path, message);
@@ -137,7 +142,7 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
 
     /// Expands the value of a setting for all servers. An undefined variable is a problem: in a
     /// token it would open the door to everyone, or to no one.
-    pub(super) fn expand_setting(&mut self, key: &str, value: &mut Value) {
+    fn expand_setting(&mut self, key: &str, value: &mut Value) {
         let at = [Step::Key(key.to_owned())];
         self.check_references(&at, value, &[]);
         let undefined = self.expand(value);

@@ -17,6 +17,7 @@ mod find;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod header_names;
 mod key_path;
 mod keys;
 mod merge;
@@ -29,7 +30,6 @@ mod profiles;
 mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
-mod server_config;
 mod settings;
 mod tools;
 mod transport;
@@ -37,8 +37,10 @@ mod trust;
 mod unavailable;
 mod unchanged;
 mod unknown_key;
+mod urls;
 mod watch;
 
+pub(crate) use configure::{OfferRules, ServerConfig};
 pub(crate) use convert::{Converted, convert};
 pub(crate) use dialect::Dialect;
 pub(crate) use duration::parse_duration;
@@ -48,27 +50,26 @@ pub(crate) use excerpt::excerpt;
 pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
+pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
-    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings, Loads, Pin,
-    Protocol, ServerSettings, Startup, Surface,
+    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin, Protocol,
+    ServerSettings, Startup, Surface,
 };
 pub(crate) use merge::ToolChanges;
-pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
+pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret};
 pub(crate) use parse::check_entry;
 pub use parse::parse;
-pub(crate) use parsed_config::ParsedConfig;
+pub(crate) use parsed_config::{Config, ParsedConfig};
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
-pub(crate) use server_config::{
-    EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Transport,
-};
-pub(crate) use settings::{Config, ServerPaths, Settings, Wrapping};
+pub(crate) use settings::{ServerPaths, Settings, Wrapping};
 pub(crate) use tools::ToolRules;
-pub(crate) use transport::has_authorization;
+pub(crate) use transport::{Framing, Launch, Remote, Transport};
 pub(crate) use trust::TrustStore;
 pub use trust::place_fingerprint;
 pub(crate) use unavailable::Unavailable;
 pub(crate) use unchanged::Unchanged;
+pub(crate) use urls::is_loopback;
 pub(crate) use watch::Watch;

@@ -11,8 +11,7 @@ use super::{
     document::Document,
     document_reader::DocumentReader,
     key_path::Step,
-    keys::{HttpSettings, KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
-    oauth, transport,
+    keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
 };
 use crate::base::is_hidden;
 
@@ -76,11 +75,6 @@ fn invalid(document: &Document<'_>, mut problems: Vec<Problem>) -> ConfigError {
 
 /// Removes the settings for all servers from the root, and reads them.
 fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
-    for key in HttpSettings::EXPANDED {
-        if let Some(value) = root.get_mut(key) {
-            reader.expand_setting(key, value);
-        }
-    }
     Settings {
         lists: reader.group(written, root),
         loading: reader.group(written, root),
@@ -124,13 +118,8 @@ fn server(
     general.complete(&mut own);
     let settings: ServerSettings = reader.read(&at, &written, own);
     let entry: ServerEntry = reader.read(&at, &written, entry);
-    for (key, message) in transport::problems(&written, &entry) {
-        let key = key.map(|key| Step::Key(key.to_owned()));
-        reader.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
-    }
-    for (key, message) in entry.oauth.iter().flat_map(|oauth| oauth::problems(&written, oauth)) {
-        let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
-        reader.report(&[&at[..], &keys].concat(), message);
+    for (path, message) in entry.problems(&written) {
+        reader.report(&[&at[..], &path].concat(), message);
     }
     let mut server = configure(name, entry, settings, directory);
     server.keeps_idle_timeout =

@@ -1,6 +1,14 @@
 //! The result of reading a config file.
 
-use super::{Config, Problem};
+use super::{Problem, ServerConfig, Settings};
+
+/// A validated config, which later code never checks again.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    pub settings: Settings,
+    /// The servers in the order of the file, which is their order of precedence.
+    pub servers: Vec<ServerConfig>,
+}
 
 /// A config, and the warnings about the file that it was read from.
 #[derive(Clone, Debug, Default)]

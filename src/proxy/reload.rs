@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     catalog::{CatalogKey, LoadOrigin, Presence, ServerId, Snapshot},
-    config::{Config, HttpSettings, LoadSettings, Profiles, ServerConfig, Settings, Startup},
+    config::{Config, Profiles, ServerConfig, Settings, Startup},
     protocol::Era,
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Reloaded {
     pub removed: Vec<String>,
     pub are_settings_new: bool,
     /// Keys that take effect only at the next start.
-    pub at_next_start: Vec<&'static str>,
+    pub at_next_start: Vec<String>,
 }
 
 impl Reloaded {
@@ -75,7 +75,7 @@ impl Difference {
         self.roster.all().filter(|(id, _)| !self.keeps_connection(*id))
     }
 
-    fn report(&self, are_settings_new: bool, at_next_start: Vec<&'static str>) -> Reloaded {
+    fn report(&self, are_settings_new: bool, at_next_start: Vec<String>) -> Reloaded {
         let mut reloaded = Reloaded { are_settings_new, at_next_start, ..Reloaded::default() };
         for (id, slot) in self.roster.all() {
             let names = match self.server_changes.get(&id) {
@@ -122,7 +122,7 @@ fn reload_with(
     let Config { settings: wanted, servers } = config(fleet);
     let before = fleet.board.snapshot();
     let difference = difference(fleet, &before, servers, &wanted.profiles, anew);
-    let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
+    let (settings, at_next_start) = wanted.adopted(&before.settings);
     // Changes of profiles are told by the servers that they concern.
     let profiles = settings.profiles.clone();
     let are_settings_new = settings != Settings { profiles, ..before.settings.as_ref().clone() };
@@ -255,40 +255,4 @@ fn announce_difference(fleet: &Fleet, before: Arc<Snapshot>) {
 /// Returns whether the catalog of a server, and who sees it, is the same with both configs.
 fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
     now.enabled && now.startup == was.startup && CatalogKey::of(now) == CatalogKey::of(was)
-}
-
-/// Returns the new settings, with those unchanged that cannot change while hosts are served, and
-/// the keys of these that differ.
-fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>) {
-    let settings = Settings {
-        loading: LoadSettings {
-            settle: wanted.loading.settle,
-            interactive: wanted.loading.interactive,
-            ..now.loading.clone()
-        },
-        limits: now.limits.clone(),
-        wrapping: now.wrapping,
-        server_paths: now.server_paths,
-        // Access changes at once: a removed token opens nothing any more.
-        http: HttpSettings {
-            auth_tokens: wanted.http.auth_tokens.clone(),
-            trusted_proxies: wanted.http.trusted_proxies.clone(),
-            ..now.http.clone()
-        },
-        ..wanted.clone()
-    };
-    let fixed = [
-        ("loads", wanted.loading.loads != now.loading.loads),
-        ("rememberLoads", wanted.loading.remember_loads != now.loading.remember_loads),
-        ("catalogTtl", wanted.loading.catalog_ttl != now.loading.catalog_ttl),
-        ("startupWait", wanted.loading.startup_wait != now.loading.startup_wait),
-        ("maxMessageBytes", wanted.limits != now.limits),
-        ("listen", wanted.http.listen != now.http.listen),
-        ("apiTokens", wanted.http.api_tokens != now.http.api_tokens),
-        ("allowedHosts", wanted.http.allowed_hosts != now.http.allowed_hosts),
-        ("allowedOrigins", wanted.http.allowed_origins != now.http.allowed_origins),
-        ("sessionTimeout", wanted.http.session_timeout != now.http.session_timeout),
-    ];
-    let differing = fixed.into_iter().filter(|(_, differs)| *differs);
-    (settings, differing.map(|(name, _)| name).collect())
 }

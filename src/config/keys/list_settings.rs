@@ -3,24 +3,28 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{KeyGroup, unlimited};
+use super::{KeyGroup, key_class::AT_ONCE, unlimited};
 
 /// What hosts see in their lists.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListSettings {
     /// The form in which hosts see the servers: see docs/reference/surfaces.md.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub surface: Surface,
     /// Whether lists follow the loads, or always stay the same bytes.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub listing: Listing,
     /// The tools that ask the host to keep them in context: see docs/reference/surfaces.md.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub always_load: AlwaysLoad,
     /// Maximum size of the description of `discover_tool`, and of `instructions`, in bytes of
     /// UTF-8; 0 for no limit.
     #[serde(with = "unlimited")]
-    #[schemars(with = "usize")]
+    #[schemars(with = "usize", extend("x-class" = AT_ONCE))]
     pub description_budget: Option<usize>,
     /// Adds `use_readonly_tool`, which calls only tools that are marked as read-only.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub split_calls: bool,
 }
 
