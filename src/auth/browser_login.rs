@@ -99,7 +99,7 @@ impl Auth {
         let state = state.map(|(_, state)| state.into_owned());
         let state =
             state.ok_or_else(|| LoginError::BadAddress("the response has no state".to_owned()))?;
-        let before = known.and_then(|known| known.login_id);
+        let before = known.and_then(|known| known.grant.login_id);
         let exchange =
             CodeExchange { target, state, before, auth_server, client, scopes, store, authorizer };
         Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })

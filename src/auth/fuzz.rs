@@ -21,7 +21,7 @@ use super::{
     auth_method::AuthMethod,
     authorization_response::{ExpectedResponse, InvalidResponse},
     browser_login::authorization_url,
-    credential::{Credential, LoginFacts, LoginSummary},
+    credential::{Credential, LoginClient, LoginFacts, LoginGrant, LoginLifetime, LoginSummary},
     discovery::{AuthServer, metadata_urls},
     guarded_client::{GuardedClient, GuardedClientError, normalized},
     login_error::{TokenError, scrubbed},
@@ -60,8 +60,8 @@ fn login_of(file: LoginFile) -> Credential {
 fn check_login(login: &Credential) {
     let now = SystemTime::now();
     let summary = LoginSummary::of(&login.facts);
-    assert!(!summary.is_usable || login.facts.is_usable);
-    let expires_at = login.facts.expires_at;
+    assert!(!summary.is_usable || login.facts.lifetime.is_usable);
+    let expires_at = login.facts.lifetime.expires_at;
     let expires_at =
         expires_at.map(|at| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at)));
     for random in [0.0, 0.5, 1.0] {
@@ -69,22 +69,22 @@ fn check_login(login: &Credential) {
             assert!(renewed <= expires_at, "renewed after it has expired");
         }
     }
-    assert!(!login.is_expired(now) || login.facts.expires_at.is_some());
+    assert!(!login.is_expired(now) || login.facts.lifetime.expires_at.is_some());
     assert!(!login.can_be_renewed() || login.tokens.is_some());
     let _ = (login.age(), login.was_granted(), AuthClient::registered_for(login));
     if let Some(shown) = login.authorization() {
         assert!(shown.header().to_str().is_ok_and(|header| header.starts_with("Bearer ")));
     }
-    assert!(login.facts.satisfies(&login.facts.scopes) || !is_complete(&login.facts));
+    assert!(login.facts.satisfies(&login.facts.grant.scopes) || !is_complete(&login.facts));
     let without = login.clone().without_refresh_token();
-    assert!(!without.can_be_renewed() && !without.facts.is_renewable);
+    assert!(!without.can_be_renewed() && !without.facts.lifetime.is_renewable);
     let without = login.clone().without_client();
     assert!(without.authorization().is_none() && without.client_secret.is_none());
-    assert!(AuthClient::registered_for(&without).is_none() && !without.facts.is_usable);
+    assert!(AuthClient::registered_for(&without).is_none() && !without.facts.lifetime.is_usable);
 }
 
 fn is_complete(facts: &LoginFacts) -> bool {
-    facts.is_usable && facts.wanted.is_empty()
+    facts.lifetime.is_usable && facts.grant.wanted.is_empty()
 }
 
 /// The server of all logins.
@@ -234,26 +234,22 @@ fn check_grant(grant: Result<TokenGrant, TokenError>, client: &AuthClient) {
         resource: SERVER.to_string(),
         token_endpoint: "https://as.example.com/token".to_owned(),
         revocation_endpoint: None,
-        client_id: client.id.clone(),
-        method: client.method,
-        redirect_uri: client.redirect_uri.clone(),
-        registered_scopes: Vec::new(),
-        client_expires_at: client.expires_at,
-        asked: Vec::new(),
-        scopes: Vec::new(),
-        wanted: Vec::new(),
-        login_id: Some("id".to_owned()),
-        obtained_at: 0,
-        expires_at: None,
-        is_renewable: false,
-        is_usable: false,
+        client: LoginClient {
+            id: client.id.clone(),
+            method: client.method,
+            redirect_uri: client.redirect_uri.clone(),
+            registered_scopes: Vec::new(),
+            expires_at: client.expires_at,
+        },
+        grant: LoginGrant { login_id: Some("id".to_owned()), ..LoginGrant::default() },
+        lifetime: LoginLifetime::default(),
     };
     let client_secret = client.secret.clone();
     let before = Credential { facts, client_secret, tokens: None, is_in_file: true };
     let login = grant.into_renewed(before);
-    assert!(login.facts.is_usable && login.authorization().is_some());
+    assert!(login.facts.lifetime.is_usable && login.authorization().is_some());
     assert!(!login.is_expired(SystemTime::now()), "a new token has expired");
-    check_scope_names(&login.facts.scopes);
+    check_scope_names(&login.facts.grant.scopes);
     check_login(&login);
 }
 

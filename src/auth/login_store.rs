@@ -187,7 +187,7 @@ impl LoginStore {
             let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
             let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
             // A renewal keeps the id.
-            if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
+            if facts.is_some_and(|facts| facts.grant.login_id.as_deref() != known) {
                 return;
             }
         }
@@ -248,7 +248,7 @@ impl LoginStore {
         lock: &LoginLock,
         client: &Credential,
     ) -> Result<(), LoginStoreError> {
-        let is_logged_in = self.facts(key).is_some_and(|facts| facts.is_usable);
+        let is_logged_in = self.facts(key).is_some_and(|facts| facts.lifetime.is_usable);
         if is_logged_in { Ok(()) } else { self.write(key, lock, client) }
     }
 
@@ -276,7 +276,7 @@ impl LoginStore {
         client_id: &str,
     ) -> Result<(), LoginStoreError> {
         match self.read(key)? {
-            Some(login) if login.facts.client_id == client_id => {
+            Some(login) if login.facts.client.id == client_id => {
                 self.write(key, lock, &login.without_client())
             }
             _ => Ok(()),
@@ -348,7 +348,13 @@ fn is_unwritable(cause: &io::Error) -> bool {
 mod tests {
     use std::{fs, path::Path};
 
-    use super::{super::auth_method::AuthMethod, *};
+    use super::{
+        super::{
+            auth_method::AuthMethod,
+            credential::{LoginClient, LoginGrant, LoginLifetime},
+        },
+        *,
+    };
     use crate::store::{CHECK_INTERVAL, FileStore};
 
     fn store_in(directory: &Path) -> LoginStore {
@@ -357,24 +363,30 @@ mod tests {
 
     fn login(access: &str) -> Credential {
         let facts = LoginFacts {
-            login_id: Some("first".to_owned()),
             server: "https://s.example/mcp".to_owned(),
             issuer: "https://as.example".to_owned(),
             resource: "https://s.example".to_owned(),
             token_endpoint: "https://as.example/token".to_owned(),
             revocation_endpoint: None,
-            client_id: "c".to_owned(),
-            method: AuthMethod::ClientSecretPost,
-            redirect_uri: None,
-            registered_scopes: Vec::new(),
-            asked: Vec::new(),
-            scopes: vec!["a".to_owned()],
-            wanted: Vec::new(),
-            obtained_at: 1,
-            expires_at: Some(2),
-            is_renewable: true,
-            is_usable: true,
-            client_expires_at: None,
+            client: LoginClient {
+                id: "c".to_owned(),
+                method: AuthMethod::ClientSecretPost,
+                redirect_uri: None,
+                registered_scopes: Vec::new(),
+                expires_at: None,
+            },
+            grant: LoginGrant {
+                asked: Vec::new(),
+                scopes: vec!["a".to_owned()],
+                wanted: Vec::new(),
+                login_id: Some("first".to_owned()),
+            },
+            lifetime: LoginLifetime {
+                obtained_at: 1,
+                expires_at: Some(2),
+                is_renewable: true,
+                is_usable: true,
+            },
         };
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
         let client_secret = Some(Secret::new("s"));
@@ -401,15 +413,15 @@ mod tests {
         assert!(!is_noticed().await);
 
         let mut another = login("two");
-        another.facts.login_id = Some("second".to_owned());
-        another.facts.wanted = vec!["more".to_owned()];
+        another.facts.grant.login_id = Some("second".to_owned());
+        another.facts.grant.wanted = vec!["more".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is not enough");
-        another.facts.wanted.clear();
-        another.facts.scopes = vec!["b".to_owned()];
+        another.facts.grant.wanted.clear();
+        another.facts.grant.scopes = vec!["b".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is for something else");
-        another.facts.asked = vec!["a".to_owned(), "b".to_owned()];
+        another.facts.grant.asked = vec!["a".to_owned(), "b".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(is_noticed().await);
 
@@ -452,6 +464,29 @@ mod tests {
         let left: Vec<_> =
             fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["x.lock"]);
+    }
+
+    #[tokio::test]
+    async fn login_file_keeps_its_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store_in(directory.path());
+        let key = LoginKey::of_test("x");
+        let lock = store.lock(&key).await.unwrap();
+        let file = || fs::read_to_string(directory.path().join("x.json")).unwrap();
+        store.write(&key, &lock, &login("one")).unwrap();
+        let short = file();
+        let mut full = login("one").facts;
+        full.revocation_endpoint = Some("https://as.example/revoke".to_owned());
+        full.client.redirect_uri = Some("http://127.0.0.1:1/callback".to_owned());
+        full.client.registered_scopes = vec!["a".to_owned()];
+        full.client.expires_at = Some(3);
+        full.grant.asked = vec!["a".to_owned()];
+        full.grant.wanted = vec!["b".to_owned()];
+        store.write(&key, &lock, &Credential { facts: full.clone(), ..login("one") }).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), full);
+        insta::assert_snapshot!(format!("{short}\n\n{}", file()));
+        fs::write(directory.path().join("x.json"), short).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), login("one").facts);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use oauth2::http::{Request, StatusCode, header};
 
 use super::{
     Auth, LoginTarget,
-    credential::{Credential, LoginFacts},
+    credential::{Credential, LoginFacts, LoginGrant},
     discovery::{AuthServer, check_same_authority, discover},
     login_error::LoginError,
     login_store::LoginStore,
@@ -53,9 +53,10 @@ impl Auth {
             // A new login must not get fewer scopes than the previous one. Scopes that were granted
             // but never requested are left out unless the server demands more, because the
             // authorization server may not accept them in a request.
-            let is_more = !known.wanted.is_empty();
-            let had = known.scopes.iter().filter(|scope| is_more || known.asked.contains(scope));
-            more.extend(had.chain(&known.wanted).cloned());
+            let LoginGrant { asked, scopes, wanted, .. } = &known.grant;
+            let is_more = !wanted.is_empty();
+            let had = scopes.iter().filter(|scope| is_more || asked.contains(scope));
+            more.extend(had.chain(wanted).cloned());
         }
         // An unreadable login is replaced.
         let before = self.store().run_for(&target.key, LoginStore::read).await.ok().flatten();

@@ -10,7 +10,7 @@ use oauth2::{
 use super::{
     auth_client::AuthClient,
     auth_method::AuthMethod,
-    credential::{Credential, Tokens},
+    credential::{Credential, LoginLifetime, Tokens},
     discovery::AuthServer,
     guarded_client::GuardedClient,
     login_error::TokenError,
@@ -65,8 +65,8 @@ impl TokenGrant {
         asked: Vec<String>,
     ) -> Credential {
         let mut login = Credential::from_client(server, auth_server, client);
-        (login.facts.scopes, login.facts.asked) = (asked.clone(), asked);
-        login.facts.login_id = Some(random_token::<9>());
+        (login.facts.grant.scopes, login.facts.grant.asked) = (asked.clone(), asked);
+        login.facts.grant.login_id = Some(random_token::<9>());
         self.into_renewed(login)
     }
 
@@ -77,15 +77,18 @@ impl TokenGrant {
         // The old refresh token stays valid if the response has no new one (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
         let now = unix_seconds(SystemTime::now());
-        facts.obtained_at = now;
         // A lifetime of 0 counts as unknown, or the token would be renewed in an endless loop; the
         // server will refuse the token once it has expired.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
-        facts.expires_at = life.map(|life| now + life);
+        facts.lifetime = LoginLifetime {
+            obtained_at: now,
+            expires_at: life.map(|life| now + life),
+            is_renewable: tokens.refresh.is_some(),
+            is_usable: true,
+        };
         if let Some(scopes) = scopes {
-            facts.scopes = scopes;
+            facts.grant.scopes = scopes;
         }
-        (facts.is_renewable, facts.is_usable) = (tokens.refresh.is_some(), true);
         Credential { facts, client_secret, tokens: Some(tokens), is_in_file }
     }
 }

@@ -11,6 +11,8 @@ mod fuzz_input;
 mod lock;
 mod lock_wait;
 mod random_token;
+#[cfg(test)]
+mod sequences;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use blocking::run_blocking;
@@ -28,3 +30,5 @@ pub(crate) use lock_wait::{
     LockError, lock_file, try_lock_file, wait_for_lock, wait_for_lock_blocking,
 };
 pub(crate) use random_token::random_token;
+#[cfg(test)]
+pub(crate) use sequences::{Sequence, check_sequences};

@@ -1,10 +1,10 @@
 //! The catalogs of the servers as immutable values, the snapshot of all of them, and the names of
 //! tools.
 //!
-//! Everything except `cache` is pure. This module does not know how a catalog is
-//! fetched, nor in which form hosts see it.
+//! `cache` uses the store, and `catalog_key` looks for the files that a command names; everything
+//! else is pure. This module does not know how a catalog is fetched, nor in which form hosts see
+//! it.
 
-use crate::base::hex;
 mod cache;
 mod catalog_key;
 mod definition_change;

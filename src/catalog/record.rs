@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
+    base::hex,
     config::Framing,
     protocol::{Era, Greeting},
     wire::{Raw, edit},
@@ -68,13 +69,38 @@ struct RecordMetadata {
     took_ms: u64,
     era: Era,
     version: String,
-    speaks_legacy: Option<bool>,
-    speaks_modern: Option<bool>,
-    is_sse: bool,
+    #[serde(flatten)]
+    spoken: SpokenMetadata,
     declared: Vec<String>,
     fresh_for_ms: Option<u64>,
     instructions: Option<String>,
     description: Option<String>,
+}
+
+/// The eras and the framing that a server was seen to use.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpokenMetadata {
+    speaks_legacy: Option<bool>,
+    speaks_modern: Option<bool>,
+    is_sse: bool,
+}
+
+impl SpokenMetadata {
+    fn of(spoken: ProtocolSupport) -> Self {
+        let ProtocolSupport { legacy, modern, framing, .. } = spoken.certain();
+        let is_sse = framing == Some(Framing::Sse);
+        Self { speaks_legacy: legacy, speaks_modern: modern, is_sse }
+    }
+
+    fn support(&self) -> ProtocolSupport {
+        ProtocolSupport {
+            legacy: self.speaks_legacy,
+            modern: self.speaks_modern,
+            framing: self.is_sse.then_some(Framing::Sse),
+            is_guessed: false,
+        }
+    }
 }
 
 impl Record {
@@ -93,7 +119,6 @@ impl Record {
         let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } =
             &self.catalog;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let spoken = discovery.spoken.certain();
         let since_epoch = self.learned.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let about = RecordMetadata {
             server: self.server.clone(),
@@ -101,9 +126,7 @@ impl Record {
             took_ms: millis(discovery.took),
             era: greeting.era,
             version: greeting.version.clone(),
-            speaks_legacy: spoken.legacy,
-            speaks_modern: spoken.modern,
-            is_sse: spoken.framing == Some(Framing::Sse),
+            spoken: SpokenMetadata::of(discovery.spoken),
             declared: discovery.declared.clone(),
             fresh_for_ms: discovery.fresh_for.map(millis),
             instructions: greeting.instructions.clone(),
@@ -141,14 +164,8 @@ impl Record {
             // Records of older versions of dormouse have no handshake result.
             answer: said.map(|said| said.detached()),
         };
-        let spoken = ProtocolSupport {
-            legacy: about.speaks_legacy,
-            modern: about.speaks_modern,
-            framing: about.is_sse.then_some(Framing::Sse),
-            is_guessed: false,
-        };
         let discovery = Discovery {
-            spoken,
+            spoken: about.spoken.support(),
             took: Duration::from_millis(about.took_ms),
             declared: about.declared,
             fresh_for: about.fresh_for_ms.map(Duration::from_millis),
@@ -194,7 +211,7 @@ impl StoredServer {
             return Err(RecordError::OtherFormat);
         }
         let body = bytes::Bytes::from(file).slice(end + 1..);
-        if super::hex(&Sha256::digest(&body)) != head.sha256 {
+        if hex(&Sha256::digest(&body)) != head.sha256 {
             return Err(RecordError::Damaged);
         }
         Raw::parse(body).ok().and_then(|body| Self::read(&body)).ok_or(RecordError::Damaged)
@@ -215,7 +232,7 @@ impl StoredServer {
 
 /// Returns the contents of a file with this body.
 pub(super) fn with_header(mut body: Vec<u8>) -> Vec<u8> {
-    let head = FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
+    let head = FileHeader { format: FORMAT_VERSION, sha256: hex(&Sha256::digest(&body)) };
     let mut file = Raw::encode(&head).as_bytes().to_vec();
     file.push(b'\n');
     file.append(&mut body);
@@ -274,6 +291,19 @@ mod tests {
         let text = String::from_utf8(file).unwrap();
         let newer = text.replacen("\"dormouse-catalog\":1", "\"dormouse-catalog\":2", 1);
         assert_eq!(StoredServer::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
+    }
+
+    #[test]
+    fn stored_file_keeps_its_format() {
+        let spoken = ProtocolSupport {
+            modern: Some(true),
+            framing: Some(Framing::Sse),
+            ..Default::default()
+        };
+        let mut record = record();
+        record.catalog.discovery.spoken = spoken;
+        record.catalog.discovery.declared = vec!["roots".to_owned()];
+        insta::assert_snapshot!(String::from_utf8(stored(vec![record]).encode()).unwrap());
     }
 
     proptest! {

@@ -180,7 +180,7 @@ impl<'a> ToolDirectory<'a> {
         }
     }
 
-    /// Resolves an unknown bare name to the single offer, if there is only one and it is not loaded.
+    /// Resolves an unknown bare name to the only offer, if that is not loaded.
     fn needs_the_only_offer(self) -> ToolResolution {
         match self.snapshot.sole {
             Some(offer)

@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     server.startup = Startup::Lazy;
     server.settings.timeouts.load =
         probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });
-    server.isolation = Isolation::Shared;
+    server.connecting.isolation = Isolation::Shared;
     server.settings.max_result_bytes = None;
     config.settings.lists.surface = Surface::Discover;
     config.settings.loading.remember_loads = false;

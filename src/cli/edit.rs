@@ -31,11 +31,11 @@ pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
         let message = "`init` writes JSON: name a file with the extension .json".to_owned();
         return Err(UsageError(message).into());
     }
-    if ConfigFile::unwritten(path.clone(), settings::FRESH).is_of_app() {
+    if ConfigFile::unwritten(path.clone(), settings::NEW_CONFIG).is_of_app() {
         let message = format!("{} belongs to another program: name another file", path.display());
         return Err(UsageError(message).into());
     }
-    create_file(&path, settings::FRESH.as_bytes())
+    create_file(&path, settings::NEW_CONFIG.as_bytes())
         .with_context(|| format!("cannot create {}", path.display()))?;
     outln!("wrote {}; next: dormouse add NAME COMMAND…", path.display());
     Ok(ExitCode::SUCCESS)

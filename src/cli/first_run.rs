@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// Delay after a catalog becomes known, so that several catalogs are written together.
-const GATHER: Duration = Duration::from_millis(500);
+const GATHER_DELAY: Duration = Duration::from_millis(500);
 /// Maximum number of attempts, since another program may be editing the config at the same time.
 const MAX_TRIES: usize = 10;
 /// Delay before the next attempt, during which an edit by the user may become valid.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, parsed: &ParsedConfig) -> bool {
     file.is_yaml()
@@ -44,10 +44,10 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
         }
         let more = async {
             if is_later {
-                return tokio::time::sleep(AGAIN).await;
+                return tokio::time::sleep(RETRY_DELAY).await;
             }
             next_catalog(&mut events).await;
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(GATHER_DELAY).await;
             // What was learned during the pause is written now.
             events = events.resubscribe();
         };

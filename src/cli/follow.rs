@@ -13,7 +13,7 @@ use crate::{
     proxy::{Fleet, Reloaded},
 };
 
-const AFTER_START: Duration = Duration::from_millis(200);
+const WATCH_DELAY: Duration = Duration::from_millis(200);
 
 /// Applies each change of the config file until `stop`, reloads the file on each hangup signal, and
 /// makes the changes that other commands request.
@@ -27,7 +27,7 @@ pub(super) async fn follow(
     tokio::select! {
         () = stop.cancelled() => return,
         // Lets the first request be answered before the watch is set up.
-        () = tokio::time::sleep(AFTER_START) => {}
+        () = tokio::time::sleep(WATCH_DELAY) => {}
     }
     let beside = file.path.with_file_name(".env");
     let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
@@ -40,10 +40,10 @@ pub(super) async fn follow(
     let mut follower =
         Follower { fleet, seen: content(&file, &options), file, options, logged: None };
     // The file may have changed between the start of the process and that of the watch.
-    let mut occasion = Occasion::Changed;
+    let mut reason = ReloadReason::Changed;
     loop {
         let working = run_blocking(move || {
-            follower.attend_to(occasion);
+            follower.handle(reason);
             follower
         });
         let Some(after) = working.await else { return };
@@ -54,17 +54,17 @@ pub(super) async fn follow(
                 None => std::future::pending().await,
             }
         };
-        occasion = tokio::select! {
+        reason = tokio::select! {
             () = stop.cancelled() => return,
-            () = changed => Occasion::Changed,
-            () = hangups.next() => Occasion::Hangup,
-            Some(wanted) = wanted.recv() => Occasion::Wanted(wanted),
+            () = changed => ReloadReason::Changed,
+            () = hangups.next() => ReloadReason::Hangup,
+            Some(wanted) = wanted.recv() => ReloadReason::Wanted(wanted),
         };
     }
 }
 
 /// A reason to read the config file again.
-enum Occasion {
+enum ReloadReason {
     /// One of the config's files may have changed.
     Changed,
     Hangup,
@@ -83,27 +83,27 @@ struct Follower {
 }
 
 impl Follower {
-    fn attend_to(&mut self, occasion: Occasion) {
-        match occasion {
-            Occasion::Changed => {
+    fn handle(&mut self, reason: ReloadReason) {
+        match reason {
+            ReloadReason::Changed => {
                 let now = self.file.read_again();
                 let is_new = |now: &ConfigFile| content(now, &self.options) != self.seen;
                 if now.as_ref().map_or(true, is_new) {
                     // `reload` has logged the error.
-                    let _ = self.look(now);
+                    let _ = self.reload(now);
                 }
             }
-            Occasion::Hangup => {
+            ReloadReason::Hangup => {
                 self.logged = None;
-                let _ = self.look(self.file.read_again());
+                let _ = self.reload(self.file.read_again());
             }
-            Occasion::Wanted(ChangeRequest { change, answer }) => {
+            ReloadReason::Wanted(ChangeRequest { change, answer }) => {
                 let made = match &change {
                     ConfigChange::Reload => Ok(()),
                     ConfigChange::Edit(edit) => self.make(edit),
                 };
                 // The requester may have disconnected.
-                let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
+                let _ = answer.send(made.and_then(|()| self.reload(self.file.read_again())));
             }
         }
     }
@@ -113,7 +113,10 @@ impl Follower {
         edit::make(&self.options, now, edit)
     }
 
-    fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<AppliedChange, ChangeError> {
+    fn reload(
+        &mut self,
+        now: Result<ConfigFile, ConfigError>,
+    ) -> Result<AppliedChange, ChangeError> {
         self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => {

@@ -106,8 +106,8 @@ async fn serve(
     let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &parsed));
     let fleet = Fleet::new(parsed.config, &watchdog, settings::storage(file), auth);
-    let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
-    let api = control::router(companions.control.clone());
+    let background = BackgroundTasks::start(&fleet, origin, is_first_run, stop.child_token());
+    let api = control::router(background.control.clone());
     let routes = |access| HttpRoutes { access, api };
     let served = match (listener, transports.stdio) {
         (None, _) => stdio_host::serve(fleet.clone(), stop).await,
@@ -133,18 +133,18 @@ async fn serve(
     if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not stop in time");
     }
-    companions.end().await;
+    background.end().await;
     watchdog.end();
     Ok(served?)
 }
 
 /// The tasks that run while hosts are served.
-struct Companions {
+struct BackgroundTasks {
     tasks: TaskTracker,
     control: ApiState,
 }
 
-impl Companions {
+impl BackgroundTasks {
     fn start(
         fleet: &Arc<Fleet>,
         origin: Option<(ConfigFile, Options)>,

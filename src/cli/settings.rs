@@ -28,7 +28,8 @@ pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
 }
 
 /// The text of a new config.
-pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
+pub(super) const NEW_CONFIG: &str =
+    "// A config of dormouse: JSON with comments. `dormouse add` adds \
     a server.
 // Every key: https://github.com/dormouse-mcp/dormouse/blob/main/docs/reference/config.md
 {
@@ -49,7 +50,7 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
         return Ok(file);
     }
     let is_json = found.path.extension().is_none_or(|extension| extension == "json");
-    Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
+    Ok(ConfigFile::unwritten(found.path, if is_json { NEW_CONFIG } else { "" }))
 }
 
 /// Returns the directories of apps.

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{
     EndpointSettings, OfferRules, ServerConfig, ServerSettings, Startup, ToolRules, Transport,
     keys::{ENABLED, SURFACE_OF_ENDPOINT, ServerEntry},
+    server_config::ConnectionRules,
     transport::transport,
 };
 
@@ -25,8 +26,7 @@ pub(super) fn configure(
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
         keeps_idle_timeout: false,
-        protocol: entry.protocol,
-        isolation: entry.isolation,
+        connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
         endpoint: EndpointSettings {
             auth_tokens: entry.auth_tokens,

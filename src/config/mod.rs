@@ -20,7 +20,6 @@ pub(crate) mod fuzz;
 mod key_path;
 mod keys;
 mod merge;
-mod model;
 mod oauth;
 mod parse;
 mod parsed_config;
@@ -30,6 +29,8 @@ mod profiles;
 mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
+mod server_config;
+mod settings;
 mod tools;
 mod transport;
 mod trust;
@@ -52,10 +53,6 @@ pub(crate) use keys::{
     Protocol, ServerSettings, Startup, Surface,
 };
 pub(crate) use merge::ToolChanges;
-pub(crate) use model::{
-    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, ServerPaths,
-    Settings, Transport, Wrapping,
-};
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub(crate) use parse::check_entry;
 pub use parse::parse;
@@ -64,6 +61,10 @@ pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
+pub(crate) use server_config::{
+    EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Transport,
+};
+pub(crate) use settings::{Config, ServerPaths, Settings, Wrapping};
 pub(crate) use tools::ToolRules;
 pub(crate) use transport::has_authorization;
 pub(crate) use trust::TrustStore;

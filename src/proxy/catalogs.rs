@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{
-    Fleet, audience::first_era, declared, instance::Instance, publishing,
-    servers::has_first_attempt,
-};
+use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
     base::run_blocking,
     catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
@@ -26,10 +23,10 @@ pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
 
 fn reread_pins(fleet: &Fleet, server: ServerId) {
     fleet.memory.reread_pins(server);
-    expose_anew(fleet, server);
+    expose_again(fleet, server);
 }
 
-fn expose_anew(fleet: &Fleet, server: ServerId) {
+fn expose_again(fleet: &Fleet, server: ServerId) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
     let known = snapshot.offers_of(server).filter_map(|(_, offer)| {
         Some((offer.id, fleet.memory.expose(offer, &offer.known.as_ref()?.whole)))
@@ -135,7 +132,7 @@ pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     let roster = fleet.servers.roster();
     let hybrid = roster.all().filter(|(server, slot)| {
         let is_hybrid = slot.config.startup == Startup::Hybrid;
-        is_meant(*server) && is_hybrid && has_first_attempt(&slot.shown)
+        is_meant(*server) && is_hybrid && slot.shown.has_first_attempt()
     });
     let snapshot = fleet.board.snapshot();
     let mut seeds = Vec::new();

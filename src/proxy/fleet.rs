@@ -63,8 +63,8 @@ impl Fleet {
         Endpoint { surface: settings.lists.surface, only, profile }
     }
 
-    /// Returns the endpoint of the offer of this name, unless the config or the profile leaves it out. A
-    /// host that names no surface gets the one that the config has for the server.
+    /// Returns the endpoint of the offer of this name, unless the config or the profile leaves it
+    /// out. A host that names no surface gets the one that the config has for the server.
     pub(crate) fn endpoint_of(&self, name: &str, surface: Option<Surface>) -> Option<Endpoint> {
         let whole = self.endpoint();
         let snapshot = self.board.snapshot_at(&whole);

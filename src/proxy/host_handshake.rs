@@ -70,7 +70,7 @@ async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greet
     let endpoint = caller.endpoint();
     let (server, only) = (endpoint.passes_through()?, endpoint.only?);
     let own = fleet.servers.existing(fleet.instance(server, caller));
-    if fleet.servers.config(server).isolation == Isolation::Session {
+    if fleet.servers.config(server).connecting.isolation == Isolation::Session {
         let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
         if let Some(greeting) = known.filter(|greeting| greeting.answer.is_some()) {
             return Some(Ok(greeting));

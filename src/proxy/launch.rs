@@ -15,13 +15,13 @@ use super::{
     memory::Memory,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
-    servers::{Observe, Servers, has_first_attempt},
+    servers::{Observe, Servers},
 };
 use crate::{
     auth::Auth,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
-    upstream::{Context, HttpClient, Watchdog},
+    upstream::{Context, Opener, Watchdog},
 };
 
 /// The places for what outlives a fleet; none by default.
@@ -42,10 +42,11 @@ impl Fleet {
     ) -> Arc<Self> {
         let Config { settings, servers } = config;
         let context = Context {
-            max_message_bytes: settings.limits.max_message_bytes,
-            lineage: settings.lineage.clone(),
-            watchdog: watchdog.clone(),
-            http: HttpClient::default(),
+            opener: Opener::new(
+                settings.limits.max_message_bytes,
+                settings.lineage.clone(),
+                watchdog.clone(),
+            ),
             auth,
             catalog_ttl: settings.loading.catalog_ttl,
             reads_lists: settings.wrapping != Wrapping::Exclusive,
@@ -64,7 +65,7 @@ impl Fleet {
             let servers =
                 Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
                     memory.adopt(id, &slot.config);
-                    has_first_attempt(&slot.shown) && memory.was_hung(id)
+                    slot.shown.has_first_attempt() && memory.was_hung(id)
                 });
             let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());

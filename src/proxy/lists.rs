@@ -34,17 +34,17 @@ pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
 
 pub(super) async fn list_resources(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::RESOURCES).await?;
-    Ok(list("resources", &snapshot.resources()))
+    Ok(list("resources", &snapshot.merged_lists().resources()))
 }
 
 pub(super) async fn list_templates(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::TEMPLATES).await?;
-    Ok(list("resourceTemplates", &snapshot.templates()))
+    Ok(list("resourceTemplates", &snapshot.merged_lists().templates()))
 }
 
 pub(super) async fn list_prompts(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::PROMPTS).await?;
-    let prompts = snapshot.prompts().into_iter();
+    let prompts = snapshot.merged_lists().prompts().into_iter();
     let prompts: Vec<Raw> = prompts
         .filter(|exposed| exposed.is_listed)
         .map(|exposed| {
@@ -84,7 +84,7 @@ pub(super) async fn list_of_sole(
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
     // A catalog of another host's instance is not shown to this host.
-    let is_shared = config.isolation == Isolation::Shared;
+    let is_shared = config.connecting.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.awake().is_none() && is_known {
         return None;
@@ -122,7 +122,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let presence = snapshot.offer(only).map(|offer| &offer.presence);
     // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
-    let is_own = fleet.servers.config(server).isolation == Isolation::Session;
+    let is_own = fleet.servers.config(server).connecting.isolation == Isolation::Session;
     let is_unknown = if is_own {
         upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
     } else {

@@ -25,12 +25,12 @@ type LastCatalogs = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instan
 
 /// A server's config and the key of its catalog, which is made at the first use because it reads
 /// the disk.
-struct Keyed {
+struct KeyedServer {
     config: Arc<ServerConfig>,
     key: OnceLock<Option<CatalogKey>>,
 }
 
-impl Keyed {
+impl KeyedServer {
     /// Returns `None` for a server whose config cannot be expanded.
     fn key(&self) -> Option<&CatalogKey> {
         self.key.get_or_init(|| CatalogKey::of(&self.config)).as_ref()
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     pub(super) loads: Option<RememberedLoads>,
     /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
-    keys: Lock<HashMap<ServerId, Arc<Keyed>>>,
+    keys: Lock<HashMap<ServerId, Arc<KeyedServer>>>,
     kept: Lock<LastCatalogs>,
     /// The pins of servers with `pin: block`.
     pins: Lock<HashMap<ServerId, Pins>>,
@@ -61,7 +61,7 @@ impl Memory {
 
     /// Begins to keep a server, under the key of its present config.
     pub(super) fn adopt(&self, server: ServerId, config: &Arc<ServerConfig>) {
-        let keyed = Arc::new(Keyed { config: config.clone(), key: OnceLock::new() });
+        let keyed = Arc::new(KeyedServer { config: config.clone(), key: OnceLock::new() });
         let was = self.keys.lock().insert(server, keyed.clone());
         if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);

@@ -89,10 +89,7 @@ impl ServerObserver for InstanceObserver {
     }
 
     fn first_attempt_over(&self) {
-        // Only shared instances are started eagerly.
-        if self.instance.owner.is_none() {
-            self.tell(|fleet, server| fleet.servers.first_attempt_over(server));
-        }
+        self.tell(|fleet, server| fleet.servers.first_attempt_over(server));
     }
 
     fn notification(&self, notification: Notification, cause: Option<u64>) {

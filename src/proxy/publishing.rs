@@ -115,7 +115,9 @@ fn present_requested(fleet: &Fleet, offer: OfferId) {
 /// Logs what two servers list both, with secrets masked. `is_new` takes positions in the
 /// snapshot.
 fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) -> bool) {
-    for Collision { servers, text } in snapshot.collisions(is_new).into_iter().take(MAX_REPORTED) {
+    for Collision { servers, text } in
+        snapshot.merged_lists().collisions(is_new).into_iter().take(MAX_REPORTED)
+    {
         let masked = servers
             .into_iter()
             .fold(text, |text, server| Mask::of(&fleet.servers.config(server)).masked(&text));

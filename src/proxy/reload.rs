@@ -6,7 +6,7 @@ use super::{
     Event, Fleet, Viewer,
     board::PastSnapshot,
     catalogs,
-    servers::{Roster, Slot, SlotConfig, has_first_attempt},
+    servers::{Roster, Slot, SlotConfig},
 };
 use crate::{
     catalog::{CatalogKey, LoadOrigin, Presence, ServerId, Snapshot},
@@ -37,7 +37,7 @@ impl Reloaded {
 }
 
 /// The effect of a reload on a server of the new config.
-enum Fate {
+enum ServerChange {
     /// Its connection and its state stay.
     Kept {
         is_shown_differently: bool,
@@ -53,18 +53,21 @@ enum Fate {
 
 struct Difference {
     roster: Roster,
-    fates: BTreeMap<ServerId, Fate>,
+    server_changes: BTreeMap<ServerId, ServerChange>,
     removed: Vec<(ServerId, Slot)>,
 }
 
 impl Difference {
     fn keeps_connection(&self, id: ServerId) -> bool {
-        matches!(self.fates.get(&id), Some(Fate::Kept { .. }))
+        matches!(self.server_changes.get(&id), Some(ServerChange::Kept { .. }))
     }
 
     fn stays_live(&self, id: ServerId) -> bool {
-        let fate = self.fates.get(&id);
-        matches!(fate, Some(Fate::Kept { .. } | Fate::Restarted { stays_live: true, .. }))
+        let change = self.server_changes.get(&id);
+        matches!(
+            change,
+            Some(ServerChange::Kept { .. } | ServerChange::Restarted { stays_live: true, .. })
+        )
     }
 
     /// Returns the servers that are started now.
@@ -75,11 +78,13 @@ impl Difference {
     fn report(&self, are_settings_new: bool, at_next_start: Vec<&'static str>) -> Reloaded {
         let mut reloaded = Reloaded { are_settings_new, at_next_start, ..Reloaded::default() };
         for (id, slot) in self.roster.all() {
-            let names = match self.fates.get(&id) {
-                Some(Fate::Kept { is_shown_differently: true }) => &mut reloaded.shown_differently,
-                Some(Fate::Restarted { .. }) => &mut reloaded.changed,
-                Some(Fate::Added) => &mut reloaded.added,
-                Some(Fate::Kept { is_shown_differently: false }) | None => continue,
+            let names = match self.server_changes.get(&id) {
+                Some(ServerChange::Kept { is_shown_differently: true }) => {
+                    &mut reloaded.shown_differently
+                }
+                Some(ServerChange::Restarted { .. }) => &mut reloaded.changed,
+                Some(ServerChange::Added) => &mut reloaded.added,
+                Some(ServerChange::Kept { is_shown_differently: false }) | None => continue,
             };
             names.push(slot.config.name.clone());
         }
@@ -140,12 +145,12 @@ fn difference(
     anew: Option<&str>,
 ) -> Difference {
     let before = fleet.servers.roster();
-    let mut fates = BTreeMap::new();
+    let mut server_changes = BTreeMap::new();
     let roster = before.reconfigured(servers, profiles, |id, was, version, now| {
         let mut offers = snapshot.offers_of(id);
         let is_evicted = offers.any(|(_, offer)| matches!(offer.presence, Presence::Evicted));
         let is_live = snapshot.offers_of(id).any(|(_, offer)| offer.presence.origin().is_some());
-        let (fate, slot) = match was {
+        let (change, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
                 if anew != Some(&now.shown.name)
@@ -154,22 +159,22 @@ fn difference(
             {
                 let is_shown_differently = now.shown != was.shown;
                 let SlotConfig { config, shown } = now;
-                (Fate::Kept { is_shown_differently }, Slot { config, shown, ..was.clone() })
+                (ServerChange::Kept { is_shown_differently }, Slot { config, shown, ..was.clone() })
             }
             was => {
-                let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
+                let change = was.map_or(ServerChange::Added, |was| ServerChange::Restarted {
                     was: was.clone(),
                     stays_live: is_live && has_same_catalog(&now.shown, &was.shown),
                 });
-                (fate, fleet.servers.start(id, version, now))
+                (change, fleet.servers.start(id, version, now))
             }
         };
-        fates.insert(id, fate);
+        server_changes.insert(id, change);
         slot
     });
     let gone = before.all().filter(|(id, _)| !roster.has(*id));
     let removed = gone.map(|(id, slot)| (id, slot.clone())).collect();
-    Difference { roster, fates, removed }
+    Difference { roster, server_changes, removed }
 }
 
 /// Returns the snapshot for a roster that is not in force yet.
@@ -201,7 +206,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         let mut offers = before.offers_of(id);
         let was_loaded =
             offers.any(|(_, offer)| offer.presence.origin() == Some(LoadOrigin::HostsRequest));
-        if has_first_attempt(&slot.shown) {
+        if slot.shown.has_first_attempt() {
             fleet.servers.expect_first_attempt();
         }
         if was_loaded && slot.shown.enabled && slot.config.startup == Startup::Lazy {
@@ -210,7 +215,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         } else {
             slot.begin(era);
         }
-        if let Some(Fate::Restarted { was, .. }) = difference.fates.get(&id) {
+        if let Some(ServerChange::Restarted { was, .. }) = difference.server_changes.get(&id) {
             move_subscriptions(fleet, id, was.version, slot, era);
             was.upstream.retire();
         }

@@ -75,7 +75,7 @@ pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Resou
     if let Some(server) = caller.endpoint().only_server() {
         return ResourceRoute::Server(server);
     }
-    let route = fleet.board.snapshot_for(&caller.viewer()).route_resource(uri);
+    let route = fleet.board.snapshot_for(&caller.viewer()).merged_lists().route_resource(uri);
     match route {
         ResourceRoute::Unlisted => {
             lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)

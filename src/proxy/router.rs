@@ -113,7 +113,7 @@ fn resolve_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerI
     if let Some(server) = caller.endpoint().only_server() {
         return Some((server, name.to_owned()));
     }
-    fleet.board.snapshot_for(&caller.viewer()).resolve_prompt(name)
+    fleet.board.snapshot_for(&caller.viewer()).merged_lists().resolve_prompt(name)
 }
 
 async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {

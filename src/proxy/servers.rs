@@ -18,7 +18,6 @@ use crate::{
 };
 use first_attempts::FirstAttempts;
 
-pub(super) use first_attempts::has_first_attempt;
 pub(super) use roster::{Roster, Slot, SlotConfig};
 
 /// Makes the observer of an instance.
@@ -48,7 +47,7 @@ impl Servers {
         let mut first_attempts = FirstAttempts::default();
         let roster = Roster::default().reconfigured(configs, profiles, |id, _, version, config| {
             let has_hung = adopt(id, &config);
-            if has_first_attempt(&config.shown) {
+            if config.shown.has_first_attempt() {
                 first_attempts.expect(id, has_hung);
             }
             Slot::start(&context, &observe, Instance::shared(id, version), config)
@@ -85,7 +84,7 @@ impl Servers {
     pub(super) fn instance(&self, server: ServerId, principal: Principal) -> Instance {
         let roster = self.roster.load();
         let Slot { config, version, .. } = roster.slot(server);
-        let owner = match config.isolation {
+        let owner = match config.connecting.isolation {
             Isolation::Shared => None,
             Isolation::Session => Some(principal),
         };
@@ -188,7 +187,7 @@ impl Servers {
         }
         let roster = self.roster();
         let hung = roster.all().filter(|(_, slot)| {
-            has_first_attempt(&slot.shown)
+            slot.shown.has_first_attempt()
                 && slot.upstream.catalog().is_none()
                 && slot.upstream.status().phase == Phase::Loading
         });

@@ -25,7 +25,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     let outcome = loop {
         let action = fleet.board.evaluate(&caller.viewer(), params, &fleet.context.tasks).await;
         if done.contains(&action) {
-            break Ok(own_result(caller, in_vain(fleet, action)));
+            break Ok(own_result(caller, final_result(fleet, action)));
         }
         match &action {
             Action::Answer(result) => break Ok(own_result(caller, result.clone())),
@@ -64,7 +64,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
 }
 
 /// Returns the result of a call for which everything possible was done.
-fn in_vain(fleet: &Fleet, action: Action) -> Raw {
+fn final_result(fleet: &Fleet, action: Action) -> Raw {
     match action {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
         Action::Load { offer } => without_tool(fleet, offer.server()),

@@ -128,19 +128,19 @@ fn check_text(text: &str, longest: usize) {
 
 /// Checks the lists that are not tools, and that their items are found.
 fn check_merged_lists(snapshot: &Snapshot) {
-    let prompts = snapshot.prompts();
+    let prompts = snapshot.merged_lists().prompts();
     let names: HashSet<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
     assert_eq!(names.len(), prompts.len(), "two prompts have one name");
     for prompt in &prompts {
         let server = snapshot.offers[prompt.offer].server();
         let expected = Some((server, prompt.prompt.name.clone()));
-        assert_eq!(snapshot.resolve_prompt(&prompt.name), expected);
+        assert_eq!(snapshot.merged_lists().resolve_prompt(&prompt.name), expected);
     }
-    let resources = snapshot.resources();
-    for resource in resources.iter().chain(&snapshot.templates()) {
+    let resources = snapshot.merged_lists().resources();
+    for resource in resources.iter().chain(&snapshot.merged_lists().templates()) {
         let [uri, template] = edit::get_each(resource, ["uri", "uriTemplate"]);
         let uri = uri.or(template).and_then(|uri| uri.read::<String>().ok());
-        let route = snapshot.route_resource(&uri.expect("an item has a URI"));
+        let route = snapshot.merged_lists().route_resource(&uri.expect("an item has a URI"));
         assert!(matches!(route, ResourceRoute::Server(_)), "{resource} is not found");
     }
     snapshot.offers.iter().filter_map(|offer| offer.exposed()).for_each(|exposed| {

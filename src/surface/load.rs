@@ -82,7 +82,7 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 /// Returns the contents of a loaded server, as text and as `structuredContent`.
 fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
     let catalog = &exposed.catalog;
-    let prompts: Vec<_> = view.snapshot.prompts();
+    let prompts: Vec<_> = view.snapshot.merged_lists().prompts();
     let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.offer == server).collect();
     let instructions = instructions(catalog).map(|text| Raw::encode(&text));
     let resources = catalog.resources.iter().map(|resource| resource.uri.as_str()).collect();

@@ -44,6 +44,13 @@ impl Activity {
         Some(ActivityGuard(self.clone()))
     }
 
+    /// Counts the time without use from now: a connection that is being made is not idle.
+    pub(super) fn note_connected(&self) {
+        if let ActivityState::Unused { since } = &mut *self.state.lock() {
+            *since = Instant::now();
+        }
+    }
+
     /// Refuses further uses, unless the connection is in use now. Returns whether it did.
     pub(super) fn try_close(&self) -> bool {
         let mut state = self.state.lock();
@@ -110,5 +117,15 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::from_secs(65));
         assert!(activity.try_close());
         assert!(activity.begin().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_of_connecting_is_not_idle_time() {
+        let activity = Activity::new();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        activity.note_connected();
+        let connected = Instant::now();
+        activity.idle_for(Duration::from_secs(5)).await;
+        assert_eq!(connected.elapsed(), Duration::from_secs(5));
     }
 }

@@ -13,26 +13,23 @@ use arc_swap::ArcSwapOption;
 use super::{
     AttemptError, Context, Kinds, ServerObserver,
     activity::Activity,
+    carrier::{Carrier, ShutdownPolicy},
     connect_timing::{ConnectTiming, PhaseClock},
-    connection::{Carrier, ConnectionTerms, OwnedConnection, ServerConnection},
+    connection::{ConnectionTerms, OwnedConnection, ServerConnection},
     fetch,
     greet::{Handshake, HandshakePlan},
-    http,
     inbound::ServerInbound,
     noise::Noise,
-    process::{ServerProcess, ShutdownPolicy, StdioPipes},
+    opener::Opening,
     stale_lists::StaleLists,
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
-    config::{Framing, Launch, Mask, ServerConfig, Transport},
-    peer::{CallError, Peer, read_messages},
+    config::{Framing, Mask, ServerConfig, Transport},
+    peer::{CallError, Peer},
     protocol::{Era, Greeting, method},
-    wire::{LineReader, Outbox, Raw, credentials::Credentials, edit, write_messages},
+    wire::{Outbox, Raw, credentials::Credentials, edit},
 };
-
-/// Maximum time for which the output of a process is read after it has exited or closed its input.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The context of an attempt in addition to the server's config.
 #[derive(Clone)]
@@ -61,7 +58,7 @@ pub(super) async fn connect(
     spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
-    let plan = HandshakePlan::choose(setup.config.protocol, host_era, spoken);
+    let plan = HandshakePlan::choose(setup.config.connecting.protocol, host_era, spoken);
     let limit = setup.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };
@@ -109,7 +106,7 @@ struct ConnectAttempt {
 /// An open connection, before the handshake.
 struct OpenedConnection {
     peer: Peer,
-    carrier: Carrier,
+    carrier: Box<dyn Carrier>,
     activity: Arc<Activity>,
     noise: Arc<Noise>,
 }
@@ -137,6 +134,7 @@ impl ConnectAttempt {
         let failure = match met {
             Ok((greeting, terms, catalog)) => {
                 let OpenedConnection { peer, carrier, activity, noise } = opened;
+                activity.note_connected();
                 let is_used = AtomicBool::new(false);
                 let connection =
                     Arc::new(ServerConnection { peer, greeting, terms, activity, noise, is_used });
@@ -153,7 +151,7 @@ impl ConnectAttempt {
             Err(failure) => failure,
         };
         opened.peer.close();
-        opened.carrier.end(&opened.peer, ShutdownPolicy::QUICK).await;
+        opened.carrier.end(opened.peer, ShutdownPolicy::QUICK).await;
         Err(failure)
     }
 
@@ -171,12 +169,10 @@ impl ConnectAttempt {
 
     async fn open(&self, spoken: ProtocolSupport) -> Result<OpenedConnection, AttemptError> {
         let ConnectSetup { config, observer, stale, catalog, credentials, context } = &self.setup;
-        let transport = config.transport.as_ref().map_err(Clone::clone)?;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
-        let mask = Mask::of(config);
-        let noise = Arc::new(Noise::new(mask.clone()));
+        let noise = Arc::new(Noise::new(Mask::of(config)));
         let inbound = ServerInbound::new(
             config.name.clone(),
             observer.clone(),
@@ -185,25 +181,17 @@ impl ConnectAttempt {
             peer.clone(),
             noise.clone(),
         );
-        let carrier = match transport {
-            Transport::Stdio(launch) => {
-                Carrier::Process(run_process(launch, mask, inbound, outbox, context)?)
-            }
-            Transport::Http(remote) => {
-                let opened = http::HttpConnector {
-                    remote,
-                    client: &context.http,
-                    credentials: credentials.clone(),
-                    inbound,
-                    outbox,
-                    catalog: catalog.clone(),
-                    max_message_bytes: context.max_message_bytes,
-                    tasks: &context.tasks,
-                    shutdown: &context.stop,
-                };
-                Carrier::Http(opened.open(spoken.framing.unwrap_or(remote.framing)).await?)
-            }
+        let opening = Opening {
+            config,
+            framing: spoken.framing,
+            credentials: credentials.clone(),
+            catalog: catalog.clone(),
+            inbound,
+            outbox,
+            tasks: &context.tasks,
+            shutdown: &context.stop,
         };
+        let carrier = context.opener.open(opening).await?;
         Ok(OpenedConnection { peer, carrier, activity, noise })
     }
 
@@ -249,68 +237,5 @@ impl ConnectAttempt {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),
             None => work.await,
         }
-    }
-}
-
-/// Starts a process, and the tasks that carry messages between its pipes and the connection.
-fn run_process(
-    launch: &Launch,
-    mask: Mask,
-    inbound: ServerInbound,
-    outbox: Outbox,
-    context: &Context,
-) -> Result<ServerProcess, AttemptError> {
-    let Context { max_message_bytes, lineage, watchdog, tasks, .. } = context;
-    let peer = inbound.peer().clone();
-    let (process, StdioPipes { stdin, stdout }) =
-        ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
-    let lines = LineReader::new(stdout, *max_message_bytes);
-    // Both tasks end with the pipes: the writer when the outbox closes, the reader when the process
-    // is gone.
-    let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
-    let reader = CloseOnDrop(peer.clone());
-    tasks.spawn(async move {
-        tokio::select! {
-            // A grandchild may hold the pipe open after dormouse has given up the connection.
-            () = reader.0.closed() => {}
-            // The end of the stream, a read error or a panic ends the connection.
-            _ = reading => {}
-        }
-    });
-    tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
-    let exited = process.exited();
-    tasks.spawn(async move {
-        exited.await;
-        // The last output is read first. The stream may never end, since children of the process
-        // may hold it open.
-        let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
-        peer.close();
-    });
-    Ok(process)
-}
-
-/// Closes the connection when its task ends, even by a panic.
-struct CloseOnDrop(Peer);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, peer: Peer) {
-    tokio::select! {
-        written = write_messages(outbox.clone(), stdin) => {
-            if written.is_err() {
-                // As after an exit of the process, the last output is read first.
-                let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
-                peer.close();
-            }
-        }
-        // The queue is written for a moment; a server that does not read is not waited for.
-        () = async {
-            peer.closed().await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        } => {}
     }
 }

@@ -7,9 +7,8 @@ use std::sync::{
 
 use super::{
     activity::Activity,
-    http,
+    carrier::{Carrier, ShutdownPolicy},
     noise::Noise,
-    process::{ServerProcess, ShutdownPolicy},
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
@@ -50,23 +49,17 @@ pub(super) struct ConnectionTerms {
 /// A connection with its carrier, which only the actor holds.
 pub(super) struct OwnedConnection {
     pub(super) connection: Arc<ServerConnection>,
-    pub(super) carrier: Carrier,
+    pub(super) carrier: Box<dyn Carrier>,
     /// The lists that the server gave when it was connected, until the actor takes them; `None` for
     /// a wake, which does not wait for the lists.
     pub(super) fetched_catalog: Option<ServerCatalog>,
-}
-
-/// The process behind a connection, or its HTTP exchanges.
-pub(super) enum Carrier {
-    Process(ServerProcess),
-    Http(http::HttpCarrier),
 }
 
 impl OwnedConnection {
     /// Closes the connection, which fails the requests in flight, and ends its carrier.
     pub(super) async fn end(self, policy: ShutdownPolicy) {
         self.connection.activity.close();
-        self.carrier.end(&self.connection.peer, policy).await;
+        self.carrier.end(self.connection.peer.clone(), policy).await;
     }
 
     /// Describes the end of the server and its last output.
@@ -77,44 +70,12 @@ impl OwnedConnection {
 
     /// Returns whether only the session has expired, so that a new connection follows at once.
     pub(super) fn is_expired(&self) -> bool {
-        matches!(&self.carrier, Carrier::Http(carrier) if carrier.is_expired())
+        self.carrier.is_expired()
     }
 
     /// Returns whether the next connection has to wait for the end of this one: two processes may
     /// use the same lock or port.
     pub(super) fn must_end_before_next(&self) -> bool {
-        matches!(self.carrier, Carrier::Process(_))
-    }
-}
-
-impl Carrier {
-    pub(super) async fn end(self, peer: &Peer, policy: ShutdownPolicy) {
-        match self {
-            Self::Process(process) => {
-                peer.close();
-                process.end(policy).await;
-            }
-            Self::Http(carrier) => {
-                carrier.settle().await;
-                peer.close();
-                carrier.end().await;
-            }
-        }
-    }
-
-    /// Returns ` with exit status …`, or an empty text if there is none.
-    pub(super) async fn describe_exit(&self) -> String {
-        match self {
-            Self::Process(process) => process.describe_exit().await,
-            Self::Http(_) => String::new(),
-        }
-    }
-
-    /// Returns the end of standard error, as the end of a sentence.
-    pub(super) fn stderr_quote(&self) -> String {
-        match self {
-            Self::Process(process) => process.stderr_quote(),
-            Self::Http(_) => String::new(),
-        }
+        self.carrier.must_end_before_next()
     }
 }

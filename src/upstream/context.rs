@@ -4,17 +4,13 @@ use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{HttpClient, Watchdog};
+use super::Opener;
 use crate::auth::Auth;
 
 /// The context that all servers of the process share.
 #[derive(Clone)]
 pub(crate) struct Context {
-    pub max_message_bytes: usize,
-    /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
-    pub lineage: Option<String>,
-    pub watchdog: Watchdog,
-    pub http: HttpClient,
+    pub opener: Opener,
     pub auth: Auth,
     /// The lifetime of a hybrid server's catalog if the server states none; `None` for no expiry.
     pub catalog_ttl: Option<Duration>,

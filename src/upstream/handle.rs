@@ -19,7 +19,7 @@ use crate::{
     config::ServerConfig,
     peer::{CallError, CallOptions},
     protocol::{Era, LogLevel, method},
-    wire::{Outcome, Raw},
+    wire::{Outcome, Raw, credentials::Credentials},
 };
 
 /// A handle on one server. Clones are cheap. Calls do not pass through the actor.
@@ -34,6 +34,18 @@ impl Upstream {
         observer: Arc<dyn ServerObserver>,
         context: &Context,
         known: Option<Arc<ServerCatalog>>,
+    ) -> Self {
+        let credentials = context.auth.credentials(&config);
+        Self::start_with(config, observer, context, known, credentials)
+    }
+
+    /// As [`Self::start`], with another source of credentials.
+    pub(super) fn start_with(
+        config: Arc<ServerConfig>,
+        observer: Arc<dyn ServerObserver>,
+        context: &Context,
+        known: Option<Arc<ServerCatalog>>,
+        credentials: Option<Arc<dyn Credentials>>,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let catalog = Arc::new(ArcSwapOption::new(known));
@@ -52,7 +64,7 @@ impl Upstream {
             stop: stop.clone(),
         });
         let setup = ConnectSetup {
-            credentials: context.auth.credentials(&config),
+            credentials,
             config,
             observer,
             stale,

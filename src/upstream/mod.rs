@@ -7,11 +7,14 @@
 mod activity;
 mod actor;
 mod attempt;
+mod carrier;
 mod command;
 mod connect_error;
 mod connect_timing;
 mod connection;
 mod context;
+mod era_choice;
+mod failure_log;
 mod fetch;
 mod freshness;
 mod greet;
@@ -20,7 +23,10 @@ mod http;
 mod inbound;
 mod lease;
 mod listen;
+#[cfg(test)]
+pub(crate) mod memory_server;
 mod noise;
+mod opener;
 mod process;
 #[cfg(unix)]
 mod process_group;
@@ -41,8 +47,8 @@ pub(crate) use connect_timing::ConnectTiming;
 pub(crate) use context::Context;
 pub(crate) use fetch::offerable;
 pub(crate) use handle::Upstream;
-pub(crate) use http::HttpClient;
 pub(crate) use lease::Lease;
+pub(crate) use opener::Opener;
 pub(crate) use process::LINEAGE_VARIABLE;
 pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};

@@ -18,12 +18,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::process_group::{group_exists, signal_group};
 use super::{
     AttemptError, Watchdog,
+    carrier::{Carrier, CarrierFuture, ShutdownPolicy},
     stderr::StderrReader,
     strays::{self, MARK_VARIABLE},
 };
 use crate::{
     base::run_blocking,
     config::{Launch, Mask},
+    peer::Peer,
     wire::standard_streams,
 };
 
@@ -77,34 +79,6 @@ const INHERITED_VARIABLES: [&str; 44] = [
 
 /// The environment variable in which a dormouse finds the configs that its ancestors serve.
 pub(crate) const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
-
-/// Maximum time for each step of ending a process before the next, more forceful one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ShutdownPolicy {
-    /// After its input was closed.
-    pub(super) end_of_input: Duration,
-    /// After SIGTERM.
-    pub(super) terminate: Duration,
-    /// True if processes that have left the group end too. A server that goes to sleep may have
-    /// opened the user's browser, or started a daemon that it finds again.
-    pub(super) ends_strays: bool,
-}
-
-impl ShutdownPolicy {
-    /// For a server that goes to sleep, which no caller waits for.
-    pub(super) const SLEEP: Self = Self {
-        end_of_input: Duration::from_secs(3),
-        terminate: Duration::from_secs(3),
-        ends_strays: false,
-    };
-    /// For a failed attempt, or when dormouse itself ends: a caller waits, or will kill dormouse
-    /// soon.
-    pub(super) const QUICK: Self = Self {
-        end_of_input: Duration::from_millis(400),
-        terminate: Duration::from_millis(400),
-        ends_strays: true,
-    };
-}
 
 pub(super) struct ServerProcess {
     /// The process group, which is the leader's id; `None` once it has been killed.
@@ -173,22 +147,8 @@ impl ServerProcess {
         }
     }
 
-    /// Returns ` with exit status …`, or an empty text if the process has not exited.
-    pub(super) async fn describe_exit(&self) -> String {
-        let _ = timeout(Duration::from_millis(200), self.exited()).await;
-        match *self.exit.borrow() {
-            Some(status) => format!(" with {status}"),
-            None => String::new(),
-        }
-    }
-
-    /// Returns the relevant lines of standard error, as the end of a sentence.
-    pub(super) fn stderr_quote(&self) -> String {
-        self.stderr.quote()
-    }
-
     /// Ends the process and all that it started. Its input must have been closed before.
-    pub(super) async fn end(mut self, policy: ShutdownPolicy) {
+    async fn end_group(mut self, policy: ShutdownPolicy) {
         let exited = timeout(policy.end_of_input, self.exited()).await.is_ok();
         let alive = self.signal_term();
         if alive && !exited {
@@ -239,6 +199,37 @@ impl ServerProcess {
         signal_group(group, nix::sys::signal::Signal::SIGKILL);
         self.kill.cancel();
         self.watchdog.release(group);
+    }
+}
+
+impl Carrier for ServerProcess {
+    fn end(self: Box<Self>, peer: Peer, policy: ShutdownPolicy) -> CarrierFuture<'static, ()> {
+        Box::pin(async move {
+            peer.close();
+            self.end_group(policy).await;
+        })
+    }
+
+    fn describe_exit(&self) -> CarrierFuture<'_, String> {
+        Box::pin(async {
+            let _ = timeout(Duration::from_millis(200), self.exited()).await;
+            match *self.exit.borrow() {
+                Some(status) => format!(" with {status}"),
+                None => String::new(),
+            }
+        })
+    }
+
+    fn stderr_quote(&self) -> String {
+        self.stderr.quote()
+    }
+
+    fn is_expired(&self) -> bool {
+        false
+    }
+
+    fn must_end_before_next(&self) -> bool {
+        true
     }
 }
 

@@ -1,6 +1,15 @@
 //! The life of a server (docs/design/lifecycle.md): one enum, and a pure function from state and
 //! event to the next state and its effects.
 
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+pub(super) mod model;
+#[cfg(test)]
+mod sequences;
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -183,7 +192,7 @@ impl<C> ServerState<C> {
                 start(AttemptPurpose::Eager { failures })
             }
             (Self::AwaitingLogin { purpose }, Wanted) => start(purpose),
-            (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose),
+            (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose, startup),
             (Self::Loading(purpose), Connected(connection)) => {
                 let failures = purpose.failures_before();
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(purpose)])
@@ -197,7 +206,8 @@ impl<C> ServerState<C> {
             (Self::Awake { connection, .. }, Idled) if startup != Startup::Eager => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
-            (Self::Awake { connection, failures, .. }, Unsuitable) => {
+            (Self::Awake { connection, since, failures }, Unsuitable) => {
+                let failures = if is_stable(since, now) { 0 } else { failures };
                 reconnect(connection, reconnect_purpose(startup, failures))
             }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
@@ -234,9 +244,13 @@ fn start<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
     (ServerState::Loading(purpose), vec![Effect::StartAttempt(purpose)])
 }
 
-/// Resumes the attempt that a missing login has stopped; a lazy server waits to be wanted.
-fn after_login<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
+/// Resumes the attempt that a missing login has stopped. A lazy server waits to be wanted; the
+/// catalog of a hybrid one is learned, whoever wanted it.
+fn after_login<C>(purpose: AttemptPurpose, startup: Startup) -> (ServerState<C>, Vec<Effect<C>>) {
     match purpose {
+        AttemptPurpose::Load { strikes } if startup == Startup::Hybrid => {
+            start(AttemptPurpose::Learn { strikes })
+        }
         AttemptPurpose::Load { strikes } => {
             (ServerState::Unloaded { strikes }, vec![Effect::PublishOffered])
         }
@@ -257,13 +271,17 @@ fn after_death<C>(
     if startup != Startup::Eager {
         return ServerState::Asleep { last_failure: None };
     }
-    let was_stable = now.saturating_duration_since(since) >= MIN_STABLE_UPTIME;
-    let failures = if was_stable { 1 } else { failures.saturating_add(1) };
+    let failures = if is_stable(since, now) { 1 } else { failures.saturating_add(1) };
     ServerState::BackingOff {
         failures,
         until: now + RETRY_BACKOFF.delay(failures.saturating_sub(1), random),
         last_failure: None,
     }
+}
+
+/// Returns whether a connection has lasted long enough for earlier failures to be forgotten.
+fn is_stable(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) >= MIN_STABLE_UPTIME
 }
 
 fn after_failure<C>(
@@ -281,13 +299,16 @@ fn after_failure<C>(
     }
     let failure = FailedAttempt { at: now, cause: cause.clone() };
     match purpose {
-        AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
-            if cause.is_no_strike() =>
-        {
-            (
-                ServerState::Unloaded { strikes },
-                vec![Effect::Refuse(LoadRefusal::Unreachable { cause })],
-            )
+        AttemptPurpose::Load { strikes } if cause.is_no_strike() => {
+            let refusal = LoadRefusal::Unreachable { cause };
+            (ServerState::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
+        }
+        AttemptPurpose::Learn { strikes } if cause.is_no_strike() => {
+            let effects = vec![
+                Effect::PublishUnreachable(cause.clone()),
+                Effect::Refuse(LoadRefusal::Unreachable { cause }),
+            ];
+            (ServerState::Unloaded { strikes }, effects)
         }
         AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
             if strikes + 1 >= MAX_STRIKES =>
@@ -327,260 +348,5 @@ fn after_failure<C>(
 impl FailedAttempt {
     fn is_fresh(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) < MIN_RETRY_INTERVAL
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::credentials::CredentialError;
-    use proptest::prelude::*;
-
-    /// Plays events against a server and keeps the visible effects.
-    struct Life {
-        state: Option<ServerState<u32>>,
-        startup: Startup,
-        now: Instant,
-        connections: u32,
-        closed: u32,
-        attempts: u32,
-        log: Vec<String>,
-    }
-
-    fn life(startup: Startup) -> Life {
-        let state = Some(ServerState::initial(true, false));
-        let now = Instant::now();
-        Life { state, startup, now, connections: 0, closed: 0, attempts: 0, log: Vec::new() }
-    }
-
-    fn error() -> Arc<AttemptError> {
-        Arc::new(AttemptError::ShuttingDown)
-    }
-
-    fn no_login() -> Arc<AttemptError> {
-        let (why, command) = (String::new(), "dormouse login x".to_owned());
-        Arc::new(CredentialError::LoginRequired { why, command }.into())
-    }
-
-    impl Life {
-        fn play(&mut self, event: ServerEvent<u32>) -> &mut Self {
-            let state = self.state.take().unwrap();
-            let (next, effects) = state.step(event, self.startup, self.now, 1.0);
-            for effect in effects {
-                self.attempts += u32::from(matches!(effect, Effect::StartAttempt(_)));
-                self.closed += u32::from(matches!(effect, Effect::Close(_) | Effect::Bury(_)));
-                self.log.push(match effect {
-                    Effect::StartAttempt(_) => "start".to_owned(),
-                    Effect::Close(_) => "close".to_owned(),
-                    Effect::Bury(_) => "bury".to_owned(),
-                    Effect::Admit(_) => "admit".to_owned(),
-                    Effect::Refuse(LoadRefusal::Failed { attempts_left, .. }) => {
-                        format!("refuse, {attempts_left} left")
-                    }
-                    Effect::Refuse(LoadRefusal::GivenUp { .. }) => "refuse, given up".to_owned(),
-                    Effect::Refuse(LoadRefusal::Unreachable { .. }) => "refuse".to_owned(),
-                    Effect::Refuse(LoadRefusal::LoginRequired { .. }) => {
-                        "refuse, log in".to_owned()
-                    }
-                    Effect::Refuse(LoadRefusal::Gone) => "gone".to_owned(),
-                    Effect::PublishUnreachable(_) => "unreachable".to_owned(),
-                    Effect::PublishAwaitingLogin(_) => "awaiting login".to_owned(),
-                    Effect::PublishOffered => "offered".to_owned(),
-                    Effect::PublishEvicted(_) => "evicted".to_owned(),
-                });
-            }
-            if let ServerState::BackingOff { until, .. } = &next {
-                self.log.push(format!("retry after {:?}", *until - self.now));
-            }
-            self.state = Some(next);
-            self
-        }
-
-        fn connect(&mut self) -> &mut Self {
-            self.connections += 1;
-            self.play(ServerEvent::Connected(self.connections))
-        }
-
-        fn mismatch(&mut self) -> &mut Self {
-            self.connections += 1;
-            self.play(ServerEvent::Mismatched(self.connections))
-        }
-
-        fn log(&self) -> Vec<&str> {
-            self.log.iter().map(String::as_str).collect()
-        }
-    }
-
-    #[test]
-    fn concurrent_callers_share_one_attempt() {
-        let mut life = life(Startup::Lazy);
-        life.play(ServerEvent::Wanted)
-            .play(ServerEvent::Wanted)
-            .play(ServerEvent::Wanted)
-            .connect();
-        assert_eq!(life.log(), ["start", "admit"]);
-    }
-
-    #[test]
-    fn mismatched_connection_is_remade_within_the_attempt() {
-        let mut life = life(Startup::Lazy);
-        life.play(ServerEvent::Wanted).mismatch();
-        assert!(matches!(life.state, Some(ServerState::Loading(_))));
-        life.connect();
-        assert_eq!(life.log(), ["start", "close", "start", "admit"]);
-    }
-
-    #[test]
-    fn third_failed_load_evicts_the_server() {
-        let mut life = life(Startup::Lazy);
-        for _ in 0..3 {
-            life.play(ServerEvent::Wanted).play(ServerEvent::Failed(error()));
-        }
-        life.play(ServerEvent::Wanted);
-        assert_eq!(
-            life.log(),
-            [
-                "start",
-                "refuse, 2 left",
-                "start",
-                "refuse, 1 left",
-                "start",
-                "evicted",
-                "refuse, given up",
-                "gone"
-            ]
-        );
-    }
-
-    #[test]
-    fn failed_wake_is_no_strike_and_is_not_retried_at_once() {
-        let mut life = life(Startup::Lazy);
-        life.play(ServerEvent::Wanted).connect().play(ServerEvent::Idled);
-        for _ in 0..5 {
-            life.play(ServerEvent::Wanted)
-                .play(ServerEvent::Failed(error()))
-                .play(ServerEvent::Wanted);
-            life.now += MIN_RETRY_INTERVAL;
-        }
-        life.play(ServerEvent::Wanted).connect();
-        assert_eq!(life.attempts, 7);
-        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
-    }
-
-    #[test]
-    fn lazy_server_sleeps_after_it_dies() {
-        let mut life = life(Startup::Lazy);
-        life.play(ServerEvent::Wanted)
-            .connect()
-            .play(ServerEvent::Died)
-            .play(ServerEvent::RetryDue);
-        assert_eq!(life.log(), ["start", "admit", "bury"]);
-        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
-    }
-
-    #[test]
-    fn eager_server_is_retried_indefinitely_and_never_sleeps() {
-        let mut life = life(Startup::Eager);
-        life.play(ServerEvent::Wanted);
-        for _ in 0..50 {
-            life.play(ServerEvent::Failed(error())).play(ServerEvent::RetryDue);
-        }
-        life.connect().play(ServerEvent::Idled);
-        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
-        assert_eq!(life.attempts, 51);
-        assert_eq!(&life.log()[..5], ["start", "unreachable", "refuse", "retry after 1s", "start"]);
-    }
-
-    #[test]
-    fn eager_server_that_dies_early_backs_off() {
-        let mut life = life(Startup::Eager);
-        life.play(ServerEvent::Wanted).connect();
-        for _ in 0..3 {
-            life.play(ServerEvent::Died).play(ServerEvent::RetryDue).connect();
-        }
-        life.now += MIN_STABLE_UPTIME;
-        life.play(ServerEvent::Died);
-        let retries: Vec<&str> =
-            life.log().into_iter().filter(|line| line.starts_with("retry")).collect();
-        assert_eq!(
-            retries,
-            ["retry after 1s", "retry after 2s", "retry after 4s", "retry after 1s"]
-        );
-        life.play(ServerEvent::Wanted);
-        assert!(
-            matches!(life.state, Some(ServerState::Loading(_))),
-            "a call does not wait for the retry"
-        );
-    }
-
-    #[test]
-    fn only_hybrid_servers_without_a_catalog_are_evicted() {
-        let mut life = life(Startup::Hybrid);
-        for _ in 0..3 {
-            life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
-        }
-        assert!(matches!(life.state, Some(ServerState::Evicted)));
-        let mut life = super::tests::life(Startup::Hybrid);
-        life.play(ServerEvent::Recalled);
-        for _ in 0..5 {
-            life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
-        }
-        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
-        life.play(ServerEvent::Recalled);
-        assert!(matches!(life.state, Some(ServerState::Asleep { .. })), "it is known already");
-    }
-
-    #[test]
-    fn missing_login_is_no_strike_and_login_resumes_the_attempt() {
-        let mut life = life(Startup::Lazy);
-        life.play(ServerEvent::Wanted).play(ServerEvent::Failed(error())).play(ServerEvent::Wanted);
-        for _ in 0..5 {
-            life.play(ServerEvent::Failed(no_login())).play(ServerEvent::Wanted);
-        }
-        life.play(ServerEvent::Failed(no_login())).play(ServerEvent::LoggedIn);
-        assert!(matches!(life.state, Some(ServerState::Unloaded { strikes: 1 })));
-        assert_eq!(life.log().last(), Some(&"offered"));
-        life.play(ServerEvent::Wanted).connect().play(ServerEvent::Idled).play(ServerEvent::Wanted);
-        life.play(ServerEvent::Failed(no_login())).play(ServerEvent::LoggedIn);
-        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
-
-        let mut life = super::tests::life(Startup::Eager);
-        life.play(ServerEvent::Wanted)
-            .play(ServerEvent::Failed(no_login()))
-            .play(ServerEvent::RetryDue);
-        assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in"]);
-        life.play(ServerEvent::LoggedIn).connect();
-        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
-    }
-
-    proptest! {
-        #[test]
-        fn no_sequence_of_events_panics_or_leaks_a_connection(
-            events in proptest::collection::vec((0..12u8, 0..3000u64), 0..200),
-            startup in proptest::sample::select(
-                vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]
-            ),
-        ) {
-            let mut life = life(startup);
-            for (event, millis) in events {
-                life.now += Duration::from_millis(millis);
-                match event {
-                    0 => life.play(ServerEvent::Wanted),
-                    1 => life.connect(),
-                    2 => life.play(ServerEvent::Failed(error())),
-                    3 => life.play(ServerEvent::Died),
-                    4 => life.play(ServerEvent::Idled),
-                    5 => life.play(ServerEvent::Unsuitable),
-                    6 => life.play(ServerEvent::Studied),
-                    7 => life.play(ServerEvent::Recalled),
-                    8 => life.play(ServerEvent::Failed(no_login())),
-                    9 => life.play(ServerEvent::LoggedIn),
-                    10 => life.mismatch(),
-                    _ => life.play(ServerEvent::RetryDue),
-                };
-            }
-            let open = u32::from(matches!(life.state, Some(ServerState::Awake { .. })));
-            prop_assert_eq!(life.connections, life.closed + open);
-        }
     }
 }

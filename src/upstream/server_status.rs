@@ -65,7 +65,10 @@ impl Status {
                 self.strikes = 0;
                 Phase::Awake
             }
-            ServerState::Asleep { .. } => Phase::Asleep,
+            ServerState::Asleep { .. } => {
+                self.strikes = 0;
+                Phase::Asleep
+            }
             ServerState::BackingOff { until, .. } => {
                 self.retry_at = Some(*until);
                 Phase::BackingOff
@@ -91,4 +94,18 @@ pub(crate) enum StaysAwake {
     InUse,
     #[error("it is being connected")]
     Loading,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_whose_catalog_is_recalled_has_no_strikes() {
+        let mut status = Status::new();
+        status.update::<()>(&ServerState::Unloaded { strikes: 2 });
+        assert_eq!((status.phase, status.strikes), (Phase::Unloaded, 2));
+        status.update::<()>(&ServerState::Asleep { last_failure: None });
+        assert_eq!((status.phase, status.strikes), (Phase::Asleep, 0));
+    }
 }

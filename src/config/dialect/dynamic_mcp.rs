@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Members, Notes, Written, literal, servers};
+use super::{
+    entries::{literal, servers},
+    members::{Members, Written},
+    notes::Notes,
+};
 use crate::config::reading_rules::{ReadingRules, Variables};
 use crate::config::{key_path::Step, schema};
 

@@ -1,6 +1,10 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
-use super::{Members, Notes, Written, servers};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
 use crate::config::reading_rules::{ReadingRules, Variables};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {

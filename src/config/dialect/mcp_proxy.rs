@@ -4,7 +4,11 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Members, Notes, Written, servers};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
 use crate::config::ServerPaths;
 use crate::config::format::{Content, Member, Node};
 use crate::config::reading_rules::{ReadingRules, Variables};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Notes;
+use super::notes::Notes;
 use crate::config::{
     format::{Content, Member, Node},
     oauth::is_redirect_uri,

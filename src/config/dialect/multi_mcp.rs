@@ -1,6 +1,10 @@
 //! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
 
-use super::{Members, Notes, Written, servers};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
 use crate::config::format::{Content, Member, Node};
 use crate::config::reading_rules::{ReadingRules, Variables};
 

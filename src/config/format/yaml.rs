@@ -9,7 +9,10 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Number, Value};
 use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
-use super::{Content, Edit, EditError, Member, Node, Unreadable};
+use super::{
+    member_edit::{Edit, EditError},
+    node::{Content, Member, Node, Unreadable},
+};
 
 /// Maximum number of values: aliases can make a small text a large tree.
 const MAX_NODES: usize = 100_000;

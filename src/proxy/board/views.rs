@@ -131,9 +131,10 @@ impl ToolList {
 
 impl ItemLists {
     fn of(snapshot: &Snapshot) -> Self {
-        let prompts = snapshot.prompts().into_iter().filter(|prompt| prompt.is_listed);
+        let lists = snapshot.merged_lists();
+        let prompts = lists.prompts().into_iter().filter(|prompt| prompt.is_listed);
         let prompts = prompts.map(|prompt| (prompt.name, prompt.prompt.raw.clone())).collect();
-        Self { resources: (snapshot.resources(), snapshot.templates()), prompts }
+        Self { resources: (lists.resources(), lists.templates()), prompts }
     }
 
     /// Returns which of these lists differ.

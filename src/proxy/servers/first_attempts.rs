@@ -4,16 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio::{sync::watch, time::Instant};
 
-use crate::{
-    catalog::ServerId,
-    config::{Isolation, ServerConfig, Startup},
-};
-
-/// Returns whether lists wait for the first attempt of a server. An instance of one host cannot be
-/// started before there is the host.
-pub(in crate::proxy) fn has_first_attempt(server: &ServerConfig) -> bool {
-    server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
-}
+use crate::catalog::ServerId;
 
 pub(super) struct FirstAttempts {
     /// The number of first attempts that are not over.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Observe, has_first_attempt};
+use super::Observe;
 use crate::{
     catalog::ServerId,
     config::{Profiles, ServerConfig, Startup},
@@ -64,8 +64,8 @@ impl Slot {
     /// Connects an eager server in the background, or learns what a hybrid one has.
     pub(in crate::proxy) fn begin(&self, era: Era) {
         match self.shown.startup {
-            Startup::Eager if has_first_attempt(&self.shown) => self.upstream.begin(era),
-            Startup::Hybrid if has_first_attempt(&self.shown) => self.upstream.learn(),
+            Startup::Eager if self.shown.has_first_attempt() => self.upstream.begin(era),
+            Startup::Hybrid if self.shown.has_first_attempt() => self.upstream.learn(),
             _ => {}
         }
     }

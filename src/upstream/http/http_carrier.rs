@@ -9,7 +9,12 @@ use super::{HttpClient, http_endpoint::HttpEndpoint, sse_transport, streamable::
 use crate::{
     catalog::ServerCatalog,
     config::{Framing, Remote},
-    upstream::{AttemptError, inbound::ServerInbound},
+    peer::Peer,
+    upstream::{
+        AttemptError,
+        carrier::{Carrier, CarrierFuture, ShutdownPolicy},
+        inbound::ServerInbound,
+    },
     wire::{Outbox, credentials::Credentials},
 };
 
@@ -65,7 +70,7 @@ impl HttpConnector<'_> {
 impl HttpCarrier {
     /// Lets requests in flight end after the server has forgotten the session, since it may still
     /// answer them.
-    pub(in crate::upstream) async fn settle(&self) {
+    async fn settle(&self) {
         if let Some(streamable) = self.streamable.as_ref().filter(|carrier| carrier.is_expired()) {
             tokio::select! {
                 _ = tokio::time::timeout(EXPIRED_SESSION_TIMEOUT, streamable.peer().settled()) => {}
@@ -73,16 +78,33 @@ impl HttpCarrier {
             }
         }
     }
+}
 
-    pub(in crate::upstream) fn is_expired(&self) -> bool {
+impl Carrier for HttpCarrier {
+    fn end(self: Box<Self>, peer: Peer, _: ShutdownPolicy) -> CarrierFuture<'static, ()> {
+        Box::pin(async move {
+            self.settle().await;
+            peer.close();
+            if let Some(streamable) = &self.streamable {
+                let _ = tokio::time::timeout(SESSION_END_TIMEOUT, streamable.end_session()).await;
+            }
+            drop(self.stop);
+        })
+    }
+
+    fn describe_exit(&self) -> CarrierFuture<'_, String> {
+        Box::pin(std::future::ready(String::new()))
+    }
+
+    fn stderr_quote(&self) -> String {
+        String::new()
+    }
+
+    fn is_expired(&self) -> bool {
         self.streamable.as_ref().is_some_and(|carrier| carrier.is_expired())
     }
 
-    /// Ends the session at the server, and everything that was started for it.
-    pub(in crate::upstream) async fn end(self) {
-        if let Some(streamable) = &self.streamable {
-            let _ = tokio::time::timeout(SESSION_END_TIMEOUT, streamable.end_session()).await;
-        }
-        drop(self.stop);
+    fn must_end_before_next(&self) -> bool {
+        false
     }
 }

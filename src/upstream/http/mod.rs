@@ -9,11 +9,12 @@ mod http_client;
 mod http_endpoint;
 mod modern_headers;
 mod queue;
+mod server_session;
 mod sse_transport;
 mod standalone;
 mod stream_backoff;
 mod stream_cursor;
 mod streamable;
 
-pub(super) use http_carrier::{HttpCarrier, HttpConnector};
+pub(super) use http_carrier::HttpConnector;
 pub(crate) use http_client::HttpClient;

@@ -1,60 +1,14 @@
-//! A validated config, which later code never checks again.
+//! The validated config of one server, which later code never checks again.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use url::Url;
 
 use super::{
-    OAuth, Profiles, Unavailable,
-    keys::{
-        Features, HttpSettings, Isolation, Limits, ListSettings, LoadSettings, Protocol,
-        ServerSettings, Startup, Surface,
-    },
+    OAuth, Unavailable,
+    keys::{Features, Isolation, Protocol, ServerSettings, Startup, Surface},
     tools::ToolRules,
 };
-
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    pub settings: Settings,
-    /// The servers in the order of the file, which is their order of precedence.
-    pub servers: Vec<ServerConfig>,
-}
-
-/// The settings for all servers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    pub lists: ListSettings,
-    pub loading: LoadSettings,
-    pub limits: Limits,
-    pub http: HttpSettings,
-    pub profiles: Profiles,
-    /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
-    /// a config.
-    pub lineage: Option<String>,
-    pub wrapping: Wrapping,
-    pub server_paths: ServerPaths,
-}
-
-/// Whether dormouse serves a config, or wraps the one server of its command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wrapping {
-    #[default]
-    None,
-    /// The server's names have no prefix, and requests with unknown methods pass to it.
-    Shared,
-    /// As `Shared`, and its only host reads the server's lists itself: dormouse requests none.
-    Exclusive,
-}
-
-/// The paths of the endpoints of single servers over HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServerPaths {
-    /// `/servers/<name>/…`
-    #[default]
-    Prefixed,
-    /// Also `/<name>/…`.
-    AlsoAtRoot,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
@@ -66,12 +20,18 @@ pub struct ServerConfig {
     pub settings: ServerSettings,
     /// True if the idle timeout takes precedence over the command line.
     pub keeps_idle_timeout: bool,
-    pub protocol: Protocol,
-    pub isolation: Isolation,
+    pub connecting: ConnectionRules,
     pub offer: OfferRules,
     pub endpoint: EndpointSettings,
     /// The transport, or the reason that there is none.
     pub transport: Result<Transport, Unavailable>,
+}
+
+/// The rules by which instances of a server are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionRules {
+    pub protocol: Protocol,
+    pub isolation: Isolation,
 }
 
 /// The server's own endpoints over HTTP.
@@ -154,6 +114,14 @@ impl OfferRules {
 }
 
 impl ServerConfig {
+    /// Returns whether the server is connected before a host uses it, so that lists wait for its
+    /// first attempt. An instance of one host cannot be started before there is the host.
+    pub fn has_first_attempt(&self) -> bool {
+        self.enabled
+            && self.startup != Startup::Lazy
+            && self.connecting.isolation == Isolation::Shared
+    }
+
     /// Returns whether a connection that was made for `other` suits this config, because they
     /// differ only in what hosts see.
     pub fn has_same_connection(&self, other: &Self) -> bool {

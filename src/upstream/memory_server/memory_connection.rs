@@ -1,0 +1,136 @@
+//! The server's end of a connection in memory.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use rmcp::model::ErrorCode;
+use serde_json::json;
+use tokio_util::task::TaskTracker;
+
+use super::{MemoryServer, Step, wait};
+use crate::{
+    base::Lock,
+    peer::{Peer, receive_message},
+    protocol::{MODERN_VERSION, error, method},
+    upstream::inbound::ServerInbound,
+    wire::{Message, Outbox, Outcome, Raw, Request, Response, edit},
+};
+
+/// One connection, as the server sees it.
+pub(super) struct MemoryConnection {
+    pub(super) server: Arc<MemoryServer>,
+    pub(super) handshake: Step,
+    pub(super) lists: Step,
+    pub(super) inbound: ServerInbound,
+    pub(super) tasks: TaskTracker,
+    pub(super) subscribed: Lock<BTreeSet<String>>,
+}
+
+impl MemoryConnection {
+    pub(super) fn peer(&self) -> &Peer {
+        self.inbound.peer()
+    }
+
+    pub(super) async fn serve(self: Arc<Self>, outbox: Outbox) {
+        let mut messages = VecDeque::new();
+        while outbox.take(&mut messages).await {
+            for message in messages.drain(..) {
+                outbox.note_written(message.weight());
+                if let Message::Request(request) = message {
+                    self.tasks.spawn(self.clone().answer(request));
+                }
+            }
+        }
+    }
+
+    async fn answer(self: Arc<Self>, request: Request) {
+        let step = match request.method.as_str() {
+            method::INITIALIZE | method::SERVER_DISCOVER => &self.handshake,
+            method::TOOLS_LIST | method::RESOURCES_LIST | method::RESOURCE_TEMPLATES_LIST => {
+                &self.lists
+            }
+            // The stream stays open.
+            method::SUBSCRIPTIONS_LISTEN => &Step::Hangs,
+            _ => &Step::Takes(Duration::ZERO),
+        };
+        let (delay, is_usable) = match step {
+            Step::Takes(delay) => (*delay, true),
+            Step::Fails(delay, _) => (*delay, false),
+            Step::Hangs => return,
+        };
+        tokio::select! {
+            biased;
+            () = self.peer().closed() => return,
+            () = wait(delay) => {}
+        }
+        let outcome = match request.method.as_str() {
+            method::INITIALIZE | method::SERVER_DISCOVER => greeting(&request.method, is_usable),
+            _ if !is_usable => return self.peer().close(),
+            _ => self.outcome(&request),
+        };
+        let response = Message::Response(Response { id: Some(request.id), outcome });
+        receive_message(Ok(response), self.peer(), &self.inbound);
+    }
+
+    fn outcome(&self, request: &Request) -> Outcome {
+        let params = request.params.clone().unwrap_or_else(Raw::empty_object);
+        let uri = || edit::get_str(&params, "uri").unwrap_or_default();
+        Ok(match request.method.as_str() {
+            method::TOOLS_LIST => {
+                let tools = self.server.tools();
+                let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
+                Raw::encode(&json!({"tools": tools.iter().map(tool).collect::<Vec<_>>()}))
+            }
+            method::RESOURCES_LIST => {
+                let uris = self.server.resources();
+                let resource = |uri| json!({"uri": uri, "name": uri});
+                Raw::encode(&json!({"resources": uris.iter().map(resource).collect::<Vec<_>>()}))
+            }
+            method::RESOURCE_TEMPLATES_LIST => Raw::encode(&json!({"resourceTemplates": []})),
+            method::RESOURCES_SUBSCRIBE => {
+                self.subscribed.lock().insert(uri());
+                Raw::empty_object()
+            }
+            method::RESOURCES_UNSUBSCRIBE => {
+                self.subscribed.lock().remove(&uri());
+                Raw::empty_object()
+            }
+            method::TOOLS_CALL => {
+                let arguments = edit::get(&params, "arguments").unwrap_or_else(Raw::empty_object);
+                let text = edit::get_str(&arguments, "text").unwrap_or_default();
+                Raw::encode(&json!({"content": [{"type": "text", "text": text}]}))
+            }
+            method::LOGGING_SET_LEVEL => Raw::empty_object(),
+            method => return Err(error::method_not_found(method)),
+        })
+    }
+}
+
+/// Returns the answer to a handshake: with everything, or without a version that dormouse speaks.
+fn greeting(method: &str, is_usable: bool) -> Outcome {
+    let capabilities = json!({
+        "tools": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
+        "logging": {},
+    });
+    let modern = MODERN_VERSION.as_str();
+    match (method, is_usable) {
+        (method::INITIALIZE, true) => Ok(Raw::encode(&json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "serverInfo": {"name": "memory", "version": "1"},
+        }))),
+        (method::INITIALIZE, false) => Ok(Raw::empty_object()),
+        (_, true) => {
+            Ok(Raw::encode(&json!({"supportedVersions": [modern], "capabilities": capabilities})))
+        }
+        (_, false) => Err(Raw::encode(&json!({
+            "code": ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0,
+            "message": "unsupported",
+            "data": {"supported": ["1900-01-01"]},
+        }))),
+    }
+}

@@ -1,0 +1,177 @@
+//! The way to open a connection: start a process, or HTTP exchanges.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwapOption;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    AttemptError, Watchdog,
+    carrier::Carrier,
+    http::{HttpClient, HttpConnector},
+    inbound::ServerInbound,
+    process::{ServerProcess, StdioPipes},
+};
+use crate::{
+    catalog::ServerCatalog,
+    config::{Framing, Launch, Mask, ServerConfig, Transport},
+    peer::{Peer, read_messages},
+    wire::{LineReader, Outbox, credentials::Credentials, write_messages},
+};
+
+/// Maximum time for which the output of a process is read after it has exited or closed its input.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Opens connections to servers. Clones are cheap.
+#[derive(Clone)]
+pub(crate) struct Opener(Arc<dyn OpenConnection>);
+
+pub(super) type OpeningFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn Carrier>, AttemptError>> + Send + 'a>>;
+
+/// The one operation of an opener. Tests implement it with servers in memory.
+pub(super) trait OpenConnection: Send + Sync {
+    fn open<'a>(&'a self, opening: Opening<'a>) -> OpeningFuture<'a>;
+}
+
+/// The parameters of a new connection.
+pub(super) struct Opening<'a> {
+    pub(super) config: &'a ServerConfig,
+    /// The framing that the server was seen to use; `None` if it is unknown.
+    pub(super) framing: Option<Framing>,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
+    /// The server's catalog, as soon as it is known.
+    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    /// Receives the messages of the server.
+    pub(super) inbound: ServerInbound,
+    /// The queue of messages to the server.
+    pub(super) outbox: Outbox,
+    pub(super) tasks: &'a TaskTracker,
+    pub(super) shutdown: &'a CancellationToken,
+}
+
+/// Opens real connections.
+struct SystemOpener {
+    max_message_bytes: usize,
+    /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
+    lineage: Option<String>,
+    watchdog: Watchdog,
+    http: HttpClient,
+}
+
+impl Opener {
+    pub(crate) fn new(
+        max_message_bytes: usize,
+        lineage: Option<String>,
+        watchdog: Watchdog,
+    ) -> Self {
+        let http = HttpClient::default();
+        Self(Arc::new(SystemOpener { max_message_bytes, lineage, watchdog, http }))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(operation: impl OpenConnection + 'static) -> Self {
+        Self(Arc::new(operation))
+    }
+
+    pub(super) async fn open(
+        &self,
+        opening: Opening<'_>,
+    ) -> Result<Box<dyn Carrier>, AttemptError> {
+        self.0.open(opening).await
+    }
+}
+
+impl OpenConnection for SystemOpener {
+    fn open<'a>(&'a self, opening: Opening<'a>) -> OpeningFuture<'a> {
+        Box::pin(async move {
+            let Opening { config, inbound, outbox, tasks, .. } = opening;
+            let transport = config.transport.as_ref().map_err(Clone::clone)?;
+            let carrier: Box<dyn Carrier> = match transport {
+                Transport::Stdio(launch) => {
+                    let mask = Mask::of(config);
+                    Box::new(run_process(launch, mask, inbound, outbox, self, tasks)?)
+                }
+                Transport::Http(remote) => {
+                    let connector = HttpConnector {
+                        remote,
+                        client: &self.http,
+                        credentials: opening.credentials,
+                        inbound,
+                        outbox,
+                        catalog: opening.catalog,
+                        max_message_bytes: self.max_message_bytes,
+                        tasks,
+                        shutdown: opening.shutdown,
+                    };
+                    Box::new(connector.open(opening.framing.unwrap_or(remote.framing)).await?)
+                }
+            };
+            Ok(carrier)
+        })
+    }
+}
+
+/// Starts a process, and the tasks that carry messages between its pipes and the connection.
+fn run_process(
+    launch: &Launch,
+    mask: Mask,
+    inbound: ServerInbound,
+    outbox: Outbox,
+    system: &SystemOpener,
+    tasks: &TaskTracker,
+) -> Result<ServerProcess, AttemptError> {
+    let SystemOpener { max_message_bytes, lineage, watchdog, .. } = system;
+    let peer = inbound.peer().clone();
+    let (process, StdioPipes { stdin, stdout }) =
+        ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
+    let lines = LineReader::new(stdout, *max_message_bytes);
+    // Both tasks end with the pipes: the writer when the outbox closes, the reader when the process
+    // is gone.
+    let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
+    let reader = CloseOnDrop(peer.clone());
+    tasks.spawn(async move {
+        tokio::select! {
+            // A grandchild may hold the pipe open after dormouse has given up the connection.
+            () = reader.0.closed() => {}
+            // The end of the stream, a read error or a panic ends the connection.
+            _ = reading => {}
+        }
+    });
+    tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
+    let exited = process.exited();
+    tasks.spawn(async move {
+        exited.await;
+        // The last output is read first. The stream may never end, since children of the process
+        // may hold it open.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
+        peer.close();
+    });
+    Ok(process)
+}
+
+/// Closes the connection when its task ends, even by a panic.
+struct CloseOnDrop(Peer);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, peer: Peer) {
+    tokio::select! {
+        written = write_messages(outbox.clone(), stdin) => {
+            if written.is_err() {
+                // As after an exit of the process, the last output is read first.
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
+                peer.close();
+            }
+        }
+        // The queue is written for a moment; a server that does not read is not waited for.
+        () = async {
+            peer.closed().await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        } => {}
+    }
+}
