@@ -28,7 +28,11 @@
 #![cfg_attr(not(fuzzing), warn(unreachable_pub))]
 #![cfg_attr(
     fuzzing,
-    expect(dead_code, reason = "only the targets are public, so that they are built quickly")
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "only the targets are public, so that they are built quickly"
+    )
 )]
 
 mod apps;
