@@ -99,7 +99,7 @@ impl ServerEntry {
         let is_remote = has(written, "url");
         match self.kind {
             Some(TransportKind::Stdio) if is_remote => {
-                problems.push(at("type", "a server with a \"url\" cannot have the type \"stdio\""))
+                problems.push(at("type", "a server with a \"url\" cannot have the type \"stdio\""));
             }
             Some(TransportKind::Http | TransportKind::Sse)
                 if !is_remote && has(written, "command") =>
