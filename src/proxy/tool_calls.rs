@@ -13,6 +13,9 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
+/// Maximum number of times that one request has the stored catalogs read.
+const MAX_READS: usize = 5;
+
 /// Maximum number of times that a request may come to something else when its server is awake.
 const MAX_SUPERSEDED: u32 = 3;
 
@@ -24,7 +27,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     let mut hold = None;
     let outcome = loop {
         let action = fleet.board.evaluate(&caller.viewer(), params, &fleet.context.tasks).await;
-        if done.contains(&action) {
+        if done.iter().filter(|before| **before == action).count() >= repeats(&action) {
             break Ok(own_result(caller, final_result(fleet, action)));
         }
         match &action {
@@ -61,6 +64,14 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
         let _ = tokio::time::timeout(fleet.settings().loading.settle, tool_list_fetched).await;
     }
     outcome
+}
+
+/// Returns how often an action is tried. A reload of the config undoes what was read from disk.
+fn repeats(action: &Action) -> usize {
+    match action {
+        Action::Recall | Action::Index => MAX_READS,
+        _ => 1,
+    }
 }
 
 /// Returns the result of a call for which everything possible was done.
