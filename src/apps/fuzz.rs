@@ -175,7 +175,11 @@ fn check_masked(path: &Path, text: &str) {
 }
 
 fn check_moved(entry: &Map<String, Value>) {
-    let file = ConfigFile::unwritten("/nonexistent/dormouse.json".into(), "{}");
+    let file = ConfigFile::unwritten(
+        "/nonexistent/dormouse.json".into(),
+        "{}",
+        crate::config::AppFileNames::default(),
+    );
     let found = find_secrets("s", entry);
     let (file, moved) = move_secrets(&file, "s", entry, &found, "");
     let names: HashSet<String> = file.variable_names().into_iter().collect();

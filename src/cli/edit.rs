@@ -15,7 +15,7 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
-    apps::{RequiredVariable, TranslatedEntry, parse_snippets},
+    apps::{RequiredVariable, TranslatedEntry, app_file_names, parse_snippets},
     base::{ReplaceError, create_file, visible},
     config::{self, ConfigEdit, ConfigFile, ServerConfig, Unchanged},
     control::ChangeError,
@@ -31,7 +31,7 @@ pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
         let message = "`init` writes JSON: name a file with the extension .json".to_owned();
         return Err(UsageError(message).into());
     }
-    if ConfigFile::unwritten(path.clone(), settings::NEW_CONFIG).is_of_app() {
+    if ConfigFile::unwritten(path.clone(), settings::NEW_CONFIG, app_file_names()).is_of_app() {
         let message = format!("{} belongs to another program: name another file", path.display());
         return Err(UsageError(message).into());
     }

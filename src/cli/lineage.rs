@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::UsageError;
-use crate::config::{
-    self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint,
+use crate::{
+    apps::app_file_names,
+    config::{self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint},
 };
 
 /// Environment variable with the path of the config, used if `--config` is not given.
@@ -94,7 +95,7 @@ pub(super) fn is_dormouse_itself(
     let directory = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     let inherited = std::env::var_os(CONFIG).filter(|_| launch.inherit_env).map(PathBuf::from);
     let named = named.map(|named| directory.join(named)).or(inherited);
-    let found = config::find_own(named.as_deref(), &directory, trusted);
+    let found = config::find_own(named.as_deref(), &directory, trusted, app_file_names());
     is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))
 }
 

@@ -8,7 +8,7 @@ use etcetera::BaseStrategy as _;
 
 use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
-    apps::{Backups, Directories},
+    apps::{Backups, Directories, app_file_names},
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
@@ -24,7 +24,8 @@ use crate::{
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = trust_store_of_user();
-    Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
+    Ok(config::find(named(options).as_deref(), &directory, store.as_ref(), app_file_names())?
+        .read(store.as_ref())?)
 }
 
 /// The text of a new config.
@@ -42,7 +43,8 @@ pub(super) const NEW_CONFIG: &str =
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = trust_store_of_user();
-    let found = config::find_own(named(options).as_deref(), &directory, store.as_ref());
+    let found =
+        config::find_own(named(options).as_deref(), &directory, store.as_ref(), app_file_names());
     let found = found.context("cannot determine the config directory: HOME is not set")?;
     if found.path.exists() {
         let file = found.read(store.as_ref())?;
@@ -50,7 +52,7 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
         return Ok(file);
     }
     let is_json = found.path.extension().is_none_or(|extension| extension == "json");
-    Ok(ConfigFile::unwritten(found.path, if is_json { NEW_CONFIG } else { "" }))
+    Ok(ConfigFile::unwritten(found.path, if is_json { NEW_CONFIG } else { "" }, app_file_names()))
 }
 
 /// Returns the directories of apps.

@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConfigEdit, ConfigError, ConfigFile, Edit, Environment, Format, Launch, MAX_PROBLEMS, Mask,
-    ParsedConfig, Problem, Remote, ServerConfig, Transport, convert,
+    AppFileNames, ConfigEdit, ConfigError, ConfigFile, Edit, Environment, Format, Launch,
+    MAX_PROBLEMS, Mask, ParsedConfig, Problem, Remote, ServerConfig, Transport, convert,
     environment::assignments,
     excerpt,
     expand::MAX_EXPANSION,
@@ -192,6 +192,7 @@ fn file(path: PathBuf, text: &str) -> ConfigFile {
         text: text.as_bytes().to_vec(),
         variables: Vec::new(),
         is_written: true,
+        app_file_names: AppFileNames::default(),
     }
 }
 

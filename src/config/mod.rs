@@ -3,6 +3,8 @@
 //! `keys` declares the keys as they are written, with their defaults and checks; `parse` reads them
 //! into a [`Config`]. This layer knows neither connections nor the protocol.
 
+mod app_file_names;
+mod config_file;
 mod configure;
 mod convert;
 mod dialect;
@@ -40,6 +42,8 @@ mod unknown_key;
 mod urls;
 mod watch;
 
+pub(crate) use app_file_names::AppFileNames;
+pub(crate) use config_file::ConfigFile;
 pub(crate) use configure::{OfferRules, ServerConfig};
 pub(crate) use convert::{Converted, convert};
 pub(crate) use dialect::Dialect;
@@ -47,7 +51,7 @@ pub(crate) use duration::parse_duration;
 pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;
 pub(crate) use excerpt::excerpt;
-pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
+pub(crate) use find::{find, find_own, find_to_trust, own_place};
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;

@@ -1,6 +1,6 @@
 //! The keys that shape the lists of hosts.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::{KeyGroup, key_class::AT_ONCE, unlimited};
@@ -71,6 +71,15 @@ impl Surface {
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|surface| surface.name() == name)
+    }
+
+    /// Returns the meaning of the value: its documentation, without the full stop.
+    pub fn meaning(self) -> String {
+        let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+        let mut values = schema["oneOf"].as_array().into_iter().flatten();
+        let value = values.find(|value| value["const"] == self.name());
+        let meaning = value.and_then(|value| value["description"].as_str()).unwrap_or_default();
+        meaning.trim_end_matches('.').replace('\n', " ")
     }
 }
 
