@@ -54,7 +54,7 @@ impl std::fmt::Debug for EndpointSettings {
     }
 }
 
-/// What is offered of a server.
+/// The part of a server that is offered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfferRules {
     pub tools: ToolRules,

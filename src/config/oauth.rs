@@ -9,8 +9,8 @@ use super::{
     urls::{is_auth_server, is_redirect},
 };
 
-/// How tokens are obtained for a server that demands them. By default everything is discovered from
-/// the server.
+/// The settings by which tokens are obtained for a server that demands them. By default everything
+/// is discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OAuth {
     pub grant: Grant,

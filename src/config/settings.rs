@@ -20,7 +20,7 @@ pub struct Settings {
     pub server_paths: ServerPaths,
 }
 
-/// Whether dormouse serves a config, or wraps the one server of its command line.
+/// The source of the servers: a config, or the command line with the one server that is wrapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wrapping {
     #[default]

@@ -6,6 +6,13 @@ use serde_json::json;
 
 use crate::support::{Cases, Golden, redacted};
 
+/// Returns the output of a command with the lines of its log last. A thread of its own writes them,
+/// so that they may come anywhere.
+fn with_log_last(said: &str) -> String {
+    let (log, output): (Vec<_>, Vec<_>) = said.lines().partition(|line| line.contains(" WARN "));
+    [output, log].concat().join("\n")
+}
+
 #[tokio::test]
 async fn files_of_each_release_are_read() {
     for (release, golden) in Golden::all() {
@@ -88,7 +95,8 @@ async fn catalog_of_a_newer_format_is_left_alone() {
         for arguments in [&["list"][..], &["approve", "notes"], &["refresh", "notes"]] {
             let (code, said) = golden.run_in(".", arguments).await;
             let said = said.replace(&key, "<key>");
-            cases.add(arguments.join(" "), &format!("{said}exit code {code:?}"));
+            let said = with_log_last(&format!("{said}exit code {code:?}"));
+            cases.add(arguments.join(" "), &said);
         }
         insta::assert_snapshot!("catalog_of_a_newer_format", cases);
         assert_eq!(fs::read_to_string(&catalog).unwrap(), newer);
@@ -110,7 +118,8 @@ async fn login_of_a_newer_format_is_left_alone() {
         let mut cases = Cases::default();
         let key = login.file_stem().unwrap().to_string_lossy().into_owned();
         cases.add("served", &host.warnings().join("\n").replace(&key, "<key>"));
-        cases.add("list", &golden.run(&["list"]).await.replace(&key, "<key>"));
+        let said = golden.run(&["list"]).await.replace(&key, "<key>");
+        cases.add("list", &with_log_last(&said));
         insta::assert_snapshot!("login_of_a_newer_format", cases);
         assert_eq!(fs::read_to_string(&login).unwrap(), newer);
     }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{KeyGroup, key_class::AT_ONCE, unlimited};
 
-/// What hosts see in their lists.
+/// The contents and the form of the lists that hosts see.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListSettings {
     /// The form in which hosts see the servers: see docs/reference/surfaces.md.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub surface: Surface,
-    /// Whether lists follow the loads, or always stay the same bytes.
+    /// The effect of loads on lists: lists grow with them, or always stay the same bytes.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub listing: Listing,
     /// The tools that ask the host to keep them in context: see docs/reference/surfaces.md.
@@ -23,7 +23,7 @@ pub struct ListSettings {
     #[serde(with = "unlimited")]
     #[schemars(with = "usize", extend("x-class" = AT_ONCE))]
     pub description_budget: Option<usize>,
-    /// Adds `use_readonly_tool`, which calls only tools that are marked as read-only.
+    /// `true` adds `use_readonly_tool`, which calls only tools that are marked as read-only.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub split_calls: bool,
 }
@@ -83,7 +83,7 @@ impl Surface {
     }
 }
 
-/// Whether lists follow the loads.
+/// The effect of loads on lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Listing {

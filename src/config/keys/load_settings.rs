@@ -15,17 +15,17 @@ use crate::config::{
     key_path::Step,
 };
 
-/// How servers are loaded and connected.
+/// The rules for loads and connections.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadSettings {
-    /// Whether a load is for all hosts, or only for the session that requested it.
+    /// The hosts for which a load counts: all, or only the session that requested it.
     #[schemars(extend("x-class" = AT_NEXT_START))]
     pub loads: Loads,
-    /// Load the servers again that were loaded when dormouse last ended.
+    /// `true` loads the servers again that were loaded when dormouse last ended.
     #[schemars(extend("x-class" = AT_NEXT_START))]
     pub remember_loads: bool,
-    /// How long the stored catalog of a hybrid server is used before it is read again; 0 for no
+    /// Maximum age of the stored catalog of a hybrid server before it is read again; 0 for no
     /// limit.
     #[serde(with = "duration::or_never")]
     #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
@@ -40,7 +40,7 @@ pub struct LoadSettings {
     #[serde(with = "duration::text")]
     #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub startup_wait: Duration,
-    /// Let dormouse open the browser when a server that is needed now demands a login.
+    /// `true` lets dormouse open the browser when a server that is needed now demands a login.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub interactive: bool,
 }

@@ -11,7 +11,7 @@ use crate::config::{
     urls::{is_auth_server, is_redirect},
 };
 
-/// How dormouse gets tokens for a server (OAuth 2.1).
+/// The way in which dormouse gets tokens for a server (OAuth 2.1).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -31,7 +31,7 @@ pub(in crate::config) struct OAuthEntry {
     /// The redirect URI, for clients that are registered with one, such as
     /// `http://127.0.0.1:8090/callback`. Default: a free port of this machine.
     pub(in crate::config) redirect_uri: Option<String>,
-    /// Who gets the token: a user who logs in, or this machine.
+    /// The holder of the token: a user who logs in, or this machine.
     pub(in crate::config) grant: Grant,
     /// The URL of the authorization server, or of its metadata document. Default: the one that the
     /// server names.

@@ -27,14 +27,15 @@ pub(in crate::config) const SURFACE_OF_ENDPOINT: Surface = Surface::Direct;
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub(in crate::config) struct ServerEntry {
-    /// What the server is for and when to use it. A server with a description is not connected
-    /// before it is requested.
+    /// The purpose of the server, and the tasks for which to use it. A server with a description is
+    /// not connected before it is requested.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) description: Option<String>,
     /// `false` removes the server without deleting its entry.
     #[schemars(extend("default" = ENABLED, "x-class" = RECONNECTS))]
     pub(in crate::config) enabled: Option<bool>,
-    /// When the server is connected. Default: `lazy` with a description, otherwise `eager`.
+    /// The time at which the server is connected. Default: `lazy` with a description, otherwise
+    /// `eager`.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) startup: Option<Startup>,
     /// The tools that are shown and can be called, by name or glob; tools without a match are.
@@ -68,8 +69,8 @@ pub(in crate::config) struct ServerEntry {
     /// The form in which the server is shown at `/servers/<name>/`, unless the address gives one.
     #[schemars(extend("default" = SURFACE_OF_ENDPOINT, "x-class" = AT_ONCE))]
     pub(in crate::config) surface: Option<Surface>,
-    /// Whether all hosts share one instance of the server, or each session of a host has its own,
-    /// which is connected at its first use even if `startup` is `eager`.
+    /// `shared`: one instance serves all hosts. `session`: each session of a host has an instance of
+    /// its own, which is connected at its first use even if `startup` is `eager`.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) isolation: Isolation,
     /// The program to start: a name on `PATH`, or a path.
@@ -85,8 +86,8 @@ pub(in crate::config) struct ServerEntry {
     /// file.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) cwd: Option<String>,
-    /// Pass on the whole environment of dormouse instead of the few variables that programs need to
-    /// run.
+    /// `true` passes on the whole environment of dormouse instead of the few variables that programs
+    /// need to run.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) inherit_env: bool,
 }
@@ -164,7 +165,7 @@ fn at(key: &str, message: impl Into<String>) -> KeyProblem {
     (vec![Step::Key(key.to_owned())], message.into())
 }
 
-/// When a server is connected (docs/design/lifecycle.md).
+/// The time at which a server is connected (docs/design/lifecycle.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Startup {
@@ -211,7 +212,7 @@ impl Protocol {
     }
 }
 
-/// Who shares an instance of a server.
+/// The hosts that share an instance of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
