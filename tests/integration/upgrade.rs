@@ -95,7 +95,7 @@ async fn catalog_of_a_newer_format_is_left_alone() {
         for arguments in [&["list"][..], &["approve", "notes"], &["refresh", "notes"]] {
             let (code, said) = golden.run_in(".", arguments).await;
             let said = said.replace(&key, "<key>");
-            let said = with_log_last(&format!("{said}exit code {code:?}"));
+            let said = format!("{}\nexit code {code:?}", with_log_last(&said));
             cases.add(arguments.join(" "), &said);
         }
         insta::assert_snapshot!("catalog_of_a_newer_format", cases);
