@@ -69,8 +69,8 @@ pub(in crate::config) struct ServerEntry {
     /// The form in which the server is shown at `/servers/<name>/`, unless the address gives one.
     #[schemars(extend("default" = SURFACE_OF_ENDPOINT, "x-class" = AT_ONCE))]
     pub(in crate::config) surface: Option<Surface>,
-    /// `shared`: one instance serves all hosts. `session`: each session of a host has an instance of
-    /// its own, which is connected at its first use even if `startup` is `eager`.
+    /// `shared`: one instance serves all hosts. `session`: each session of a host has an instance
+    /// of its own, which is connected at its first use even if `startup` is `eager`.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) isolation: Isolation,
     /// The program to start: a name on `PATH`, or a path.
@@ -86,8 +86,8 @@ pub(in crate::config) struct ServerEntry {
     /// file.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) cwd: Option<String>,
-    /// `true` passes on the whole environment of dormouse instead of the few variables that programs
-    /// need to run.
+    /// `true` passes on the whole environment of dormouse instead of the few variables that
+    /// programs need to run.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) inherit_env: bool,
 }
