@@ -1,5 +1,7 @@
 //! Adds dormouse to the file of an app, and removes it again.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -40,6 +42,8 @@ pub enum ConnectError {
     NotServers(String),
     #[error("the file has a server named {ENTRY_NAME} that is not dormouse")]
     NameTaken,
+    #[error("several servers in the file are named {0:?}: rename all but one")]
+    NameRepeated(String),
     #[error("{0} cannot reach a server by a URL")]
     UrlsNotSupported(&'static str),
     #[error(transparent)]
@@ -112,20 +116,27 @@ impl AppFile {
         };
         let mut connected = ConnectedFile { entry: entry.clone(), ..ConnectedFile::default() };
         let mut name = ENTRY_NAME.to_owned();
-        for server in self.servers_in(&root, directories) {
+        let found = self.servers_in(&root, directories);
+        let repeated = repeated_names(&found);
+        for server in found {
             connected.server_names.push(server.name.clone());
             match server.entry {
                 FoundEntry::Dormouse => {
                     connected.was_connected = true;
                     name = server.name;
                 }
-                FoundEntry::Ready(entry) if is_served(&entry) => {
+                FoundEntry::Ready(entry)
+                    if is_served(&entry) && !repeated.contains(&server.name) =>
+                {
                     let written = servers.get(&server.name).cloned().unwrap_or_default();
                     connected.taken_out.insert(server.name, written);
                 }
                 FoundEntry::Ready(_) => connected.kept.push(server.name),
                 FoundEntry::Disabled | FoundEntry::Unusable(_) => {}
             }
+        }
+        if repeated.contains(&name) {
+            return Err(ConnectError::NameRepeated(name));
         }
         if !connected.was_connected && servers.get(&name).is_some() {
             return Err(ConnectError::NameTaken);
@@ -156,10 +167,12 @@ impl AppFile {
     ) -> Result<Vec<Edit>, ConnectError> {
         let servers = self.server_section(root, directories)?;
         let project = directories.project.to_string_lossy().into_owned();
+        let found = self.servers_in(root, directories);
+        let repeated = repeated_names(&found);
         let mut taken_out = Map::new();
-        for FoundServer { name, entry, .. } in self.servers_in(root, directories) {
+        for FoundServer { name, entry, .. } in found {
             match entry {
-                FoundEntry::Ready(entry) if is_served(&entry) => {
+                FoundEntry::Ready(entry) if is_served(&entry) && !repeated.contains(&name) => {
                     let written = servers.get(&name).cloned().unwrap_or_default();
                     taken_out.insert(name, written);
                 }
@@ -216,9 +229,13 @@ impl AppFile {
     ) -> Result<Option<String>, ConnectError> {
         let root = self.root(text)?;
         let servers = self.server_section(&root, directories)?;
-        let all = self.servers_in(&root, directories).into_iter();
-        let own_names = all.filter(|server| matches!(server.entry, FoundEntry::Dormouse));
-        let own_names: Vec<String> = own_names.map(|server| server.name).collect();
+        let found = self.servers_in(&root, directories);
+        let repeated = repeated_names(&found);
+        let own = found.into_iter().filter(|it| matches!(it.entry, FoundEntry::Dormouse));
+        let own_names: Vec<String> = own.map(|server| server.name).collect();
+        if let Some(name) = own_names.iter().find(|name| repeated.contains(*name)) {
+            return Err(ConnectError::NameRepeated(name.clone()));
+        }
         let back = removed.iter().filter(|(name, _)| servers.get(name).is_none());
         let mut edits = servers.edits_to_add(&back.collect::<Vec<_>>());
         edits.extend(servers.edits_to_remove(own_names.iter().collect()));
@@ -325,4 +342,11 @@ impl<'a> ServerSection<'a> {
         }
         steps.into_iter().map(|step| Edit::Remove { path: self.path_to(step) }).collect()
     }
+}
+
+/// Returns the names that several servers have. Only the app knows which of them it uses, and in a
+/// list an edit by name could meet another one.
+fn repeated_names(found: &[FoundServer]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    found.iter().filter(|server| !seen.insert(&server.name)).map(|it| it.name.clone()).collect()
 }

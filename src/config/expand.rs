@@ -107,10 +107,14 @@ impl Expansion<'_> {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find("${") {
-            let Some(length) = rest[start..].find('}') else { break };
-            let end = start + length + 1;
+            let escaped = rest[..start].strip_suffix('$');
+            let end = match rest[start..].find('}') {
+                Some(length) => start + length + 1,
+                None if escaped.is_some() => start + 2,
+                None => break,
+            };
             let reference = &rest[start..end];
-            if let Some(before) = rest[..start].strip_suffix('$') {
+            if let Some(before) = escaped {
                 expanded.push_str(before);
                 expanded.push_str(reference);
             } else {
@@ -172,6 +176,7 @@ mod tests {
             ("${NO:-a:-b}", "a:-b"),
             ("${NO:-}", ""),
             ("$${A}", "${A}"),
+            ("$${A $${B", "${A ${B"),
             ("a$${A}${A}", "a${A}1"),
             ("$A $ {A} ${A", "$A $ {A} ${A"),
             ("${REF}", "${A}"),

@@ -120,9 +120,7 @@ pub(crate) fn parse_line(line: &Bytes) -> Vec<Result<Message, InvalidMessage>> {
         Ok(members) if members.is_empty() => {
             vec![Err(InvalidMessage::MalformedCall { id: None, reason: "an empty batch" })]
         }
-        Ok(members) => {
-            members.iter().map(|member| parse_message(line, member.get().as_bytes())).collect()
-        }
+        Ok(members) => members.iter().map(|member| parse_member(line, member)).collect(),
     }
 }
 
@@ -178,14 +176,26 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
     }
 }
 
+const WRONG_SHAPE: InvalidMessage =
+    InvalidMessage::MalformedCall { id: None, reason: "the envelope has the wrong shape" };
+
 fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
-    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
-        if error.is_data() {
-            InvalidMessage::MalformedCall { id: None, reason: "the envelope has the wrong shape" }
-        } else {
-            InvalidMessage::unparsable(&error, text)
-        }
-    })?;
+    match serde_json::from_slice(text) {
+        Ok(envelope) => message_of(line, &envelope),
+        Err(error) if error.is_data() => Err(WRONG_SHAPE),
+        Err(error) => Err(InvalidMessage::unparsable(&error, text)),
+    }
+}
+
+/// Parses a member of a batch. It is JSON, even if serde cannot hold it, such as the number `1e999`.
+fn parse_member(line: &Bytes, member: &RawValue) -> Result<Message, InvalidMessage> {
+    match serde_json::from_str(member.get()) {
+        Ok(envelope) => message_of(line, &envelope),
+        Err(_) => Err(WRONG_SHAPE),
+    }
+}
+
+fn message_of(line: &Bytes, envelope: &Envelope<'_>) -> Result<Message, InvalidMessage> {
     let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
     let is_rpc = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
     let is_reply = envelope.result.is_some() || envelope.error.is_some();
@@ -200,8 +210,8 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
         (_, id) if !is_rpc => {
             Err(InvalidMessage::MalformedCall { id, reason: "\"jsonrpc\" is not \"2.0\"" })
         }
-        (Some(method), id) => parse_call(line, &envelope, id, method),
-        (None, id) => parse_reply(line, &envelope, id),
+        (Some(method), id) => parse_call(line, envelope, id, method),
+        (None, id) => parse_reply(line, envelope, id),
     }
 }
 

@@ -209,6 +209,24 @@ async fn replace_keeps_servers_that_dormouse_cannot_serve() {
 }
 
 #[tokio::test]
+async fn servers_of_one_name_stay_in_a_list() {
+    let ours = r#"{"mcpServers": {"a": {"command": "a"}, "c": {"command": "c"}}}"#;
+    let theirs = "mcpServers:\n  - name: twice\n    command: a\n  - name: once\n    command: c\n  \
+                  - name: twice\n    command: b\n";
+    let home = Home::new().with(USER_CONFIG, ours).with(".continue/config.yaml", theirs);
+    let (code, said) = home.run(&["connect", "continue", "--replace", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let connected = home.read(".continue/config.yaml");
+    let is_left = |command: &str| connected.contains(&format!("command: {command}\n"));
+    assert!(is_left("a") && is_left("b") && !is_left("c"), "{connected}");
+    // The user copies the entry of dormouse by hand: which of the two to remove is unclear.
+    home.write(".continue/config.yaml", connected.replace("name: twice", "name: dormouse"));
+    let (code, said) = home.run(&["disconnect", "continue", "--yes"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    insta::assert_snapshot!(redacted(&said));
+}
+
+#[tokio::test]
 async fn replace_includes_servers_of_the_project() {
     let home = Home::new().with(USER_CONFIG, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
     let here = home.path().join("project").to_string_lossy().into_owned();

@@ -20,6 +20,9 @@ use crate::{
 /// Maximum time for a notification that an errand causes.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Changes of each kind before a host leaves.
+const CHANGES_ALONE: usize = 3;
+
 /// The errands of one host.
 pub struct Errands {
     host: Arc<Host>,
@@ -150,6 +153,15 @@ impl Errands {
         let got = self.call(ServerKind::Changing, "grow", &payload, json!({})).await;
         self.expect(ServerKind::Changing, &payload, got, &format!("grow {payload}"));
         self.notified(&self.host.tool_lists, before, &payload, "tools/list_changed").await;
+    }
+
+    /// Causes changes while the host does nothing else, so that no other change of its own can hide
+    /// that it was not told of one.
+    pub async fn change_alone(&self) {
+        for _ in 0..CHANGES_ALONE {
+            self.grow().await;
+            self.touch().await;
+        }
     }
 
     async fn notified(&self, count: &watch::Sender<u64>, before: u64, payload: &str, what: &str) {

@@ -145,6 +145,7 @@ async fn occupy(
             }
         });
         futures_util::future::join_all(workers).await;
+        errands.change_alone().await;
         host.close(world, random.bool()).await;
     }
 }

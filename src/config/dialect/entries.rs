@@ -41,8 +41,8 @@ pub(super) fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { break };
-        let end = start + length + 1;
+        let length = rest[start..].find('}').map_or("${".len(), |closing| closing + 1);
+        let end = start + length;
         escaped.push_str(&rest[..start]);
         escaped.push('$');
         escaped.push_str(&rest[start..end]);

@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_literal_text_expands_to_itself() {
-        for text in ["${A}", "$${A}", "a${A", "${A}${B", "${${A}}", "x"] {
+        for text in ["${A}", "$${A}", "a${A", "$${A", "${A ${B", "${A}${B", "${${A}}", "x"] {
             let mut value = Value::from(literal(text));
             crate::config::expand::expand(
                 &mut value,
