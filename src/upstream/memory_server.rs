@@ -19,7 +19,7 @@ use super::{
 use crate::{
     base::Lock,
     peer::{MessageHandler as _, Peer},
-    protocol::method,
+    protocol::{Era, method},
     wire::{Notification, Raw},
 };
 use memory_connection::MemoryConnection;
@@ -52,9 +52,11 @@ impl ConnectionPlan {
     }
 }
 
-/// A server of both eras with tools and resources.
+/// A server with tools and resources.
 pub(crate) struct MemoryServer {
     name: String,
+    /// The newest era that it speaks; all servers speak the legacy one.
+    newest: Era,
     /// Makes the plan of the connection of this number.
     plan: Box<dyn Fn(usize) -> ConnectionPlan + Send + Sync>,
     state: Lock<MemoryState>,
@@ -97,9 +99,16 @@ impl OpenConnection for MemoryServers {
 impl MemoryServer {
     pub(crate) fn new(
         name: &str,
+        newest: Era,
         plan: impl Fn(usize) -> ConnectionPlan + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), plan: Box::new(plan), state: Lock::default() })
+        let (name, plan, state) = (name.to_owned(), Box::new(plan), Lock::default());
+        Arc::new(Self { name, newest, plan, state })
+    }
+
+    /// Creates a server of the legacy era on whose connections everything succeeds at once.
+    pub(crate) fn prompt(name: &str) -> Arc<Self> {
+        Self::new(name, Era::Legacy, |_| ConnectionPlan::prompt())
     }
 
     /// Changes the listed tools and resources, and announces that to the open connections.
@@ -134,6 +143,10 @@ impl MemoryServer {
         for connection in self.open_connections() {
             connection.peer().close();
         }
+    }
+
+    pub(crate) fn is_awake(&self) -> bool {
+        !self.open_connections().is_empty()
     }
 
     /// Returns the resources that are subscribed to on the open connections.

@@ -1,0 +1,364 @@
+//! Sessions of a fleet whose servers are in memory, with hosts that record what they get.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    SessionModel,
+    scenario::{Action, Item, Millis, RESOURCES, SERVERS},
+};
+use crate::{
+    base::Lock,
+    downstream::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler},
+    peer::{MessageHandler as _, Peer},
+    protocol::{ClientIdentity, Era, Meta, adapt, method},
+    proxy::{
+        Fleet,
+        testing::{MemoryServer, fleet_in_memory},
+    },
+    wire::{Id, Message, Notification, Outbox, Raw, Request, edit},
+};
+
+/// The queued bytes above which a host that drops notifications does so.
+const DROPS_ABOVE: usize = 3000;
+
+/// Turns of the runtime in which a host reads what is queued.
+const YIELDS: u32 = 20;
+
+const CONFIG: &str = r#"{
+    "surface": "direct",
+    "timeouts": {"request": "5s"},
+    "mcpServers": {
+        "a": {"command": "a", "startup": "eager"},
+        "b": {"command": "b", "startup": "hybrid", "idleTimeout": "2s"}
+    }
+}"#;
+
+pub(super) struct World {
+    start: Instant,
+    fleet: Arc<Fleet>,
+    servers: [Arc<MemoryServer>; 2],
+    hosts: BTreeMap<u8, RecordingHost>,
+    /// The hosts that have been detached, which must get nothing more.
+    gone: Vec<RecordingHost>,
+    /// The version of the tools and of the resources of each server.
+    versions: [(u32, u32); 2],
+}
+
+/// A host that records what it gets.
+pub(super) struct RecordingHost {
+    session: Arc<Session>,
+    handler: HostHandler,
+    outbox: Outbox,
+    pub(super) drops: bool,
+    is_reading: watch::Sender<bool>,
+    got: Arc<Lock<Vec<(Instant, Message)>>>,
+}
+
+impl World {
+    /// Starts the fleet, and waits until the servers are known.
+    pub(super) async fn new() -> Self {
+        let servers = SERVERS.map(MemoryServer::prompt);
+        let fleet = fleet_in_memory(CONFIG, servers.clone());
+        let (hosts, gone, versions) = Default::default();
+        let world = Self { start: Instant::now(), fleet, servers, hosts, gone, versions };
+        for server in 0..SERVERS.len() {
+            world.list(server);
+        }
+        world.fleet.start();
+        world
+    }
+
+    pub(super) async fn advance(&self, to: Millis) {
+        sleep_until(self.start + Duration::from_millis(to)).await;
+    }
+
+    fn list(&self, server: usize) {
+        let name = SERVERS[server];
+        let (tools, resources) = self.versions[server];
+        let tool = format!("tool{tools}");
+        let resource = format!("{name}:resource{resources}");
+        let subscribable = RESOURCES.into_iter().filter(|uri| uri.starts_with(name));
+        let uris: Vec<&str> = subscribable.chain([resource.as_str()]).collect();
+        self.servers[server].list(&["echo", &tool], &uris);
+    }
+
+    /// Performs an action here and in the model. Returns whether a change of lists is under way.
+    pub(super) async fn act(&mut self, action: &Action, model: &mut SessionModel) -> bool {
+        match action {
+            Action::Attach { slot, era, drops } if model.attach(*slot, *era) => {
+                self.hosts.insert(*slot, RecordingHost::attach(&self.fleet, *drops));
+            }
+            Action::Detach { slot } if model.detach(*slot) => {
+                let host = self.hosts.remove(slot).expect("the model has the host");
+                host.session.detach().await;
+                // What was queued before does not count.
+                host.is_reading.send_replace(true);
+                for _ in 0..YIELDS {
+                    tokio::task::yield_now().await;
+                }
+                host.got.lock().clear();
+                self.gone.push(host);
+            }
+            Action::Stall { slot } => {
+                model.stall(*slot);
+                self.hosts.get(slot).map(|host| host.is_reading.send_replace(false));
+            }
+            Action::Read { slot } => {
+                model.read(*slot);
+                self.hosts.get(slot).map(|host| host.is_reading.send_replace(true));
+            }
+            Action::Initialized { slot } if model.initialized(*slot) => {
+                self.hosts[slot].notify(method::INITIALIZED, None);
+            }
+            Action::Cancel { slot, position } => {
+                let ids = model.host(*slot).map(|host| host.cancellable()).unwrap_or_default();
+                if !ids.is_empty() {
+                    let id = ids[usize::from(*position) % ids.len()];
+                    let params = Raw::encode(&json!({"requestId": id}));
+                    self.hosts[slot].notify(method::CANCELLED, Some(params));
+                    model.cancel(*slot, id);
+                }
+            }
+            Action::Die if model.die() => self.servers[1].die(),
+            Action::ChangeTools { server } if model.can_change(*server) => {
+                model.announce(true);
+                self.versions[*server].0 += 1;
+                self.list(*server);
+                return true;
+            }
+            Action::ChangeResources { server } if model.can_change(*server) => {
+                model.announce(false);
+                self.versions[*server].1 += 1;
+                self.list(*server);
+                return true;
+            }
+            Action::Update { resource } => self.update(RESOURCES[*resource], model),
+            Action::Log { server, level, count } => {
+                for _ in 0..*count {
+                    let Some(number) = model.log(*server, *level) else { break };
+                    let params = Raw::encode(&json!({"level": level.name(), "data": number}));
+                    self.servers[*server].notify(method::MESSAGE, Some(&params));
+                }
+            }
+            action => self.request(action, model),
+        }
+        false
+    }
+
+    fn update(&self, uri: &str, model: &mut SessionModel) {
+        if let Some(number) = model.update(uri) {
+            let server = &self.servers[super::server_of(uri)];
+            let params = Raw::encode(&json!({"uri": uri, "number": number}));
+            server.notify(method::RESOURCE_UPDATED, Some(&params));
+        }
+    }
+
+    /// Sends the request of an action, if the action is one.
+    fn request(&self, action: &Action, model: &mut SessionModel) {
+        let (slot, sent) = match action {
+            Action::Initialize { slot } => {
+                let client = json!({"name": "host", "version": "1"});
+                let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                    "clientInfo": client});
+                (slot, model.initialize(*slot).map(|id| (id, method::INITIALIZE, params)))
+            }
+            Action::Ping { slot } => {
+                (slot, model.ping(*slot).map(|id| (id, method::PING, json!({}))))
+            }
+            Action::Call { slot, server, delay, level, is_repeated } => {
+                let call = model.call(*slot, (*server, *delay), *level, *is_repeated);
+                let name = format!("{}__echo", SERVERS[*server]);
+                let sent = call.map(|(id, text)| {
+                    let arguments = json!({"text": text, "delay": delay});
+                    let meta = level.map(|level| json!({Meta::LOG_LEVEL: level.name()}));
+                    let meta = meta.unwrap_or_else(|| json!({}));
+                    let params = json!({"name": name, "arguments": arguments, "_meta": meta});
+                    (id, method::TOOLS_CALL, params)
+                });
+                (slot, sent)
+            }
+            Action::Subscribe { slot, resource } => {
+                let uri = RESOURCES[*resource];
+                let id = model.subscribe(*slot, uri);
+                (slot, id.map(|id| (id, method::RESOURCES_SUBSCRIBE, json!({"uri": uri}))))
+            }
+            Action::Unsubscribe { slot, resource } => {
+                let uri = RESOURCES[*resource];
+                let id = model.unsubscribe(*slot, uri);
+                (slot, id.map(|id| (id, method::RESOURCES_UNSUBSCRIBE, json!({"uri": uri}))))
+            }
+            Action::SetLevel { slot, level } => {
+                let id = model.set_level(*slot, *level);
+                let params = json!({"level": level.name()});
+                (slot, id.map(|id| (id, method::LOGGING_SET_LEVEL, params)))
+            }
+            Action::Listen { slot, tools, resources, uris } => {
+                let uris: Vec<&str> = uris.iter().map(|at| RESOURCES[*at]).collect();
+                let id = model.listen(*slot, (*tools, *resources), &uris);
+                let wanted = json!({"toolsListChanged": tools, "resourcesListChanged": resources,
+                    "resourceSubscriptions": uris});
+                let params = json!({"notifications": wanted});
+                (slot, id.map(|id| (id, method::SUBSCRIPTIONS_LISTEN, params)))
+            }
+            _ => return,
+        };
+        let Some((id, method, params)) = sent else { return };
+        let is_modern = model.has(*slot, Era::Modern);
+        self.hosts[slot].request(id, method, &params, is_modern);
+    }
+
+    /// Returns what each attached host has got since the last call.
+    pub(super) fn take_got(&self) -> Vec<(u8, bool, Vec<(Millis, Item)>)> {
+        let take = |(slot, host): (&u8, &RecordingHost)| {
+            let got = std::mem::take(&mut *host.got.lock());
+            let items = got.into_iter().map(|(at, message)| (self.millis(at), item(&message)));
+            (*slot, host.drops, items.collect())
+        };
+        self.hosts.iter().map(take).collect()
+    }
+
+    /// Checks that detached hosts have got nothing.
+    pub(super) fn check_gone(&self) -> Result<(), String> {
+        let got = self.gone.iter().map(|host| host.got.lock().len() + host.outbox.waiting());
+        match got.sum() {
+            0 => Ok(()),
+            count => Err(format!("detached hosts have got {count} messages or bytes")),
+        }
+    }
+
+    /// Checks the subscriptions at the servers, and whether the server that sleeps does so.
+    pub(super) fn check_servers(&self, model: &SessionModel) -> Result<(), String> {
+        for (position, server) in self.servers.iter().enumerate() {
+            let expected = model.subscribed(position);
+            let found = server.is_awake().then(|| server.subscribed());
+            if expected != found {
+                let name = SERVERS[position];
+                return Err(format!("{name} is subscribed to {found:?}, expected {expected:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends everything, and checks that nothing is left.
+    pub(super) async fn end(self) -> Result<(), String> {
+        self.fleet.stop().await;
+        drop(self);
+        // The hosts of this test stop reading.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        match tokio::runtime::Handle::current().metrics().num_alive_tasks() {
+            0 => Ok(()),
+            left => Err(format!("{left} tasks are left")),
+        }
+    }
+
+    fn millis(&self, at: Instant) -> Millis {
+        u64::try_from(at.duration_since(self.start).as_millis()).expect("within years")
+    }
+}
+
+impl RecordingHost {
+    fn attach(fleet: &Arc<Fleet>, drops: bool) -> Self {
+        let outbox = if drops { Outbox::dropping_above(DROPS_ABOVE) } else { Outbox::default() };
+        let peer = Peer::new(outbox.clone());
+        let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
+        let session = Session::attach(fleet.clone(), peer.clone(), identity);
+        let reply = ReplyChannel { peer, response: None };
+        let handler = HostHandler { session: session.clone(), reply };
+        let is_reading = watch::Sender::new(true);
+        let got = Arc::<Lock<Vec<_>>>::default();
+        tokio::spawn(read(outbox.clone(), is_reading.subscribe(), got.clone()));
+        Self { session, handler, outbox, drops, is_reading, got }
+    }
+
+    fn request(&self, id: u64, method: &str, params: &Value, is_modern: bool) {
+        let mut params = Raw::encode(params);
+        if is_modern {
+            params = adapt::with_modern_meta(&ClientIdentity::ourselves(), &params);
+        }
+        let (id, method) = (Id::from(id), method.to_owned());
+        self.handler.request(Request { id, method, params: Some(params) });
+    }
+
+    fn notify(&self, method: &str, params: Option<Raw>) {
+        self.handler.notification(Notification { method: method.to_owned(), params });
+    }
+}
+
+impl Drop for RecordingHost {
+    fn drop(&mut self) {
+        self.outbox.close();
+    }
+}
+
+/// Reads the messages of a host while it reads.
+async fn read(
+    outbox: Outbox,
+    mut is_reading: watch::Receiver<bool>,
+    got: Arc<Lock<Vec<(Instant, Message)>>>,
+) {
+    let mut messages = std::collections::VecDeque::new();
+    while is_reading.wait_for(|is_reading| *is_reading).await.is_ok()
+        && outbox.take(&mut messages).await
+    {
+        // A host that has stopped reading while it waited has not read these.
+        if is_reading.wait_for(|is_reading| *is_reading).await.is_err() {
+            return;
+        }
+        let now = Instant::now();
+        outbox.note_written(messages.iter().map(Message::weight).sum());
+        got.lock().extend(messages.drain(..).map(|message| (now, message)));
+    }
+}
+
+/// Returns a message in the model's terms.
+///
+/// # Panics
+/// If the model has no term for it.
+fn item(message: &Message) -> Item {
+    match message {
+        Message::Response(response) => {
+            let id = response.id.as_ref().and_then(Id::as_u64).expect("an id of the host");
+            let text = response.outcome.as_ref().ok().and_then(text_of);
+            Item::Answer { id, text }
+        }
+        Message::Notification(Notification { method, params }) => {
+            let params = params.clone().unwrap_or_else(Raw::empty_object);
+            let meta = edit::get(&params, "_meta");
+            let stream = meta.and_then(|meta| edit::get(&meta, Meta::SUBSCRIPTION_ID));
+            let stream = stream.and_then(|stream| stream.read().ok());
+            let number = |name| edit::get(&params, name).and_then(|number| number.read().ok());
+            match method.as_str() {
+                method::TOOLS_LIST_CHANGED => Item::ToolsChanged { stream },
+                method::RESOURCES_LIST_CHANGED => Item::ResourcesChanged { stream },
+                method::RESOURCE_UPDATED => {
+                    Item::Updated { number: number("number").expect("the server's"), stream }
+                }
+                method::MESSAGE => Item::Logged { number: number("data").expect("the server's") },
+                method::SUBSCRIPTIONS_ACKNOWLEDGED => {
+                    let accepted = edit::get(&params, "notifications");
+                    let uris = accepted.and_then(|all| edit::get(&all, "resourceSubscriptions"));
+                    let uris = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
+                    Item::Acknowledged { stream: stream.expect("a stream"), uris }
+                }
+                other => panic!("unexpected notification {other}"),
+            }
+        }
+        Message::Request(request) => panic!("unexpected request {}", request.method),
+    }
+}
+
+/// Returns the text of a tool's result, and an empty one for other results; `None` for a failure.
+fn text_of(result: &Raw) -> Option<String> {
+    if edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true") {
+        return None;
+    }
+    let content = edit::get(result, "content").and_then(|content| edit::elements(&content));
+    let first = content.and_then(|content| edit::get_str(content.first()?, "text"));
+    Some(first.unwrap_or_default())
+}
