@@ -16,9 +16,17 @@ lint:
 bench *rows:
     cargo bench --bench table -- {{rows}}
 
+# Each fuzz target for so many minutes (default 1), on the nightly toolchain.
+fuzz *arguments:
+    scripts/fuzz {{arguments}}
+
 # How well requests find their tools (docs/reference/search.md); with `--failures`, which do not.
 eval-search *arguments:
     scripts/eval-search {{arguments}}
+
+# Many hosts and misbehaving servers at once, for so many minutes; fails on anything lost or leaked.
+soak *arguments:
+    scripts/soak {{arguments}}
 
 # Write docs/config.schema.json and the tables of docs/reference/config.md again.
 schema:
@@ -28,10 +36,17 @@ schema:
 apps:
     scripts/apps
 
-# Licences, advisories and spelling; needs cargo-deny and typos.
-audit:
-    cargo deny check
-    typos
+# Licences, advisories and spelling; needs cargo-deny and typos. With `--offline`, no advisories.
+audit *arguments:
+    scripts/audit {{arguments}}
+
+# Tests under faults of the machine: full disks, no processes, lost packets and the like. Needs root.
+faults:
+    scripts/faults
+
+# Build twice in different directories, and compare the bytes.
+reproducible *arguments:
+    scripts/reproducible {{arguments}}
 
 demo:
     cargo run --release -- demo

@@ -22,10 +22,18 @@
 //! - [`store`]: what outlives a process: values by name, behind one trait.
 //! - [`base`]: helpers for every layer: locks, blocking work, and errors of the machine.
 //!
-//! [`catalog`] (the lists of servers, as immutable values) and [`config`] know none of these except
-//! `protocol` and `wire`, and most layers may use them.
+//! Most layers may use [`catalog`] (the lists of servers, as immutable values) and [`config`], of
+//! which `catalog` uses `config`, `protocol`, `wire` and those below, and `config` only the latter.
 
-#![warn(unreachable_pub)]
+#![cfg_attr(not(fuzzing), warn(unreachable_pub))]
+#![cfg_attr(
+    fuzzing,
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "only the targets are public, so that they are built quickly"
+    )
+)]
 
 mod apps;
 mod auth;
@@ -36,6 +44,9 @@ mod config;
 mod control;
 mod demo;
 mod downstream;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod peer;
 mod protocol;
 mod proxy;
@@ -44,11 +55,13 @@ mod surface;
 mod upstream;
 mod wire;
 
+#[cfg(not(fuzzing))]
 pub use cli::run;
 
 /// The items that the bench, the evaluation of the search and the integration tests use. Every
 /// other item is private to the crate, so that the compiler finds dead code.
 #[doc(hidden)]
+#[cfg(not(fuzzing))]
 pub mod internals {
     pub mod apps {
         pub use crate::apps::{
@@ -58,10 +71,18 @@ pub mod internals {
     }
 
     pub mod catalog {
+        use std::{path::PathBuf, sync::Arc};
+
+        use crate::store::FileStore;
+
         pub use crate::catalog::{
-            Cache, ExposedCatalog, Item, SearchHit, SearchTarget, ServerCatalog, ServerId,
-            Snapshot, Tool, ToolRef,
+            Cache, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool, ToolRef,
         };
+
+        /// Returns the catalogs that are kept as files in a directory.
+        pub fn cache_in(directory: impl Into<PathBuf>) -> Cache {
+            Cache::new(Arc::new(FileStore::new(directory)))
+        }
     }
 
     pub mod config {

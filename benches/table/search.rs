@@ -7,7 +7,7 @@ use std::{
 };
 
 use dormouse::internals::{
-    catalog::{ExposedCatalog, Item, ServerCatalog, ServerId, Snapshot, Tool},
+    catalog::{Item, ServerCatalog, ServerId, Snapshot, Tool},
     config::{Environment, parse},
     protocol::{Era, Greeting},
     wire::Raw,
@@ -81,11 +81,11 @@ fn snapshot() -> Snapshot {
     let parsed = parse(&config, "bench.json".as_ref(), &Environment::default()).expect("valid");
     let config = parsed.config;
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
-    let known = config.servers.iter().enumerate().map(|(at, server)| {
-        let catalog = Arc::new(catalog(at));
-        let exposed = ExposedCatalog::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
-        (ServerId(at), Arc::new(exposed))
-    });
+    let known = snapshot
+        .offers
+        .iter()
+        .enumerate()
+        .map(|(at, offer)| (offer.id, offer.expose(&Arc::new(catalog(at)), &BTreeSet::new())));
     snapshot.recalled(known.collect())
 }
 

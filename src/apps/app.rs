@@ -1,10 +1,13 @@
-//! The apps that dormouse knows. `docs/reference/apps.md` links to the documentation of each.
+//! The apps that dormouse knows. `docs/reference/apps.md` lists them with their files.
+
+use std::sync::LazyLock;
 
 use super::{
     dormouse_entry::EntryFormat,
     locations::{BaseDir, FileLocation, FileScope, KeyPaths, Os, PROJECT_KEY},
     variables::VariableSyntax,
 };
+use crate::config::AppFileNames;
 
 /// An AI tool that uses MCP servers.
 #[derive(Debug)]
@@ -327,13 +330,30 @@ pub static APPS: [App; 17] = [
     },
 ];
 
+/// Returns the names of the files in which apps keep their servers. Names that programs of every
+/// kind use, such as `config.yaml`, are left out.
+pub(crate) fn app_file_names() -> AppFileNames {
+    static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let mut names: Vec<&str> = Vec::new();
+        for location in APPS.iter().flat_map(|app| app.locations) {
+            let name = location.path.rsplit('/').next().unwrap_or_default();
+            let tells_nothing = name.contains('*') || name.starts_with("config.");
+            if !tells_nothing && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    });
+    AppFileNames(&NAMES)
+}
+
 impl App {
-    /// Returns the app with this id or alias, in any case.
     /// Returns advice for the user after `dormouse connect`.
     pub fn hint(&self) -> Option<&'static str> {
         self.connecting.hint
     }
 
+    /// Returns the app with this id or alias, in any case.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.to_lowercase();
         APPS.iter().find(|app| app.id == name || app.aliases.contains(&name.as_str()))
@@ -349,5 +369,17 @@ impl App {
         scope: FileScope,
     ) -> impl Iterator<Item = &'static FileLocation> {
         self.locations.iter().filter(move |location| location.scope == scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_belong_to_apps_alone() {
+        let mut names = app_file_names().0.to_vec();
+        names.sort_unstable();
+        insta::assert_snapshot!(names.join("\n"));
     }
 }

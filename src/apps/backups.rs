@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{AppFile, ConnectedFile};
 use crate::{
-    base::{create_file, hex, make_private_directory},
+    base::{StagedFile, WriteOptions, create_file, hex, make_private_directory},
     config::place_fingerprint,
 };
 
@@ -76,11 +76,8 @@ impl PendingRecord {
     /// # Errors
     /// Fails if the record cannot be written.
     pub fn save(self) -> io::Result<()> {
-        let directory = self.record.parent().unwrap_or(Path::new("."));
-        let mut record = tempfile::NamedTempFile::new_in(directory)?;
-        serde_json::to_writer_pretty(&mut record, &self.connection)?;
-        record.persist(&self.record)?;
-        Ok(())
+        let record = serde_json::to_vec_pretty(&self.connection)?;
+        StagedFile::write(&self.record, &record, WriteOptions::default())?.replace()
     }
 }
 
@@ -215,5 +212,34 @@ impl AppFile {
         // `disconnect` and `prepare_record` report an unreadable record.
         self.dormouse_entry =
             backups.read_record(&self.path).ok().flatten().map(|record| record.entry);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn record_of_0_1_0_is_read() {
+        let record = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/data/dormouse/backups/",
+            "d55ee1393592f06fe8e1131e52d70bbae05ecb06b1684919de268ac777ee834e.json"
+        ));
+        let directory = tempfile::tempdir().unwrap();
+        let backups = Backups::new(directory.path());
+        // The file was here when dormouse was connected. Nothing is there now.
+        let path = Path::new("/tmp/dormouse-golden/.cursor/mcp.json");
+        fs::write(backups.record_path(path), record).unwrap();
+        let record = backups.read_record(path).unwrap().unwrap();
+        assert_eq!(record.path, path);
+        let OriginalFile::Copy(copy) = &record.before else { panic!("{record:?}") };
+        assert!(copy.starts_with("/tmp/dormouse-golden/data/dormouse/backups"));
+        let connected = include_bytes!("../../tests/golden/0.1.0/.cursor/mcp.json");
+        assert!(record.is_unchanged(connected));
+        assert_eq!(record.entry["command"], "/tmp/dormouse-golden/bin/dormouse");
+        assert_eq!(json!(record.taken_out), json!({"notes": {"command": "golden-server"}}));
+        assert!(record.taken_out_of_projects.is_empty());
     }
 }

@@ -34,11 +34,11 @@ pub struct ConnectedFile {
 pub enum ConnectError {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
-    #[error("it does not contain an object: remove its content first")]
+    #[error("the file does not contain an object: remove its content first")]
     NotAnObject,
-    #[error("its `{0}` is not an object or a list of servers")]
+    #[error("`{0}` in the file is neither an object nor a list of servers")]
     NotServers(String),
-    #[error("it has a server named {ENTRY_NAME} that is not dormouse")]
+    #[error("the file has a server named {ENTRY_NAME} that is not dormouse")]
     NameTaken,
     #[error("{0} cannot reach a server by a URL")]
     UrlsNotSupported(&'static str),

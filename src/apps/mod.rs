@@ -11,6 +11,8 @@ mod connected_file;
 mod dormouse_entry;
 mod entry;
 mod found_server;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod locations;
 mod oauth_settings;
 mod plan;
@@ -19,7 +21,7 @@ mod snippet;
 mod variables;
 
 pub use app::APPS;
-pub(crate) use app::App;
+pub(crate) use app::{App, app_file_names};
 pub(crate) use app_file::servers_of_config;
 pub use app_file::{AppFile, find_servers};
 pub(crate) use backups::ConnectRecord;

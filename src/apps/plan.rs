@@ -150,7 +150,7 @@ impl ImportPlan {
         let members_with_cwd = entry.members_with_cwd();
         let mut notes = entry.notes;
         if own_name != name && !is_there {
-            notes.push(format!("is called {name:?} in {}, as another server is", source.app));
+            notes.push(format!("renamed from {name:?}, which another server has"));
         }
         self.servers.push(PlannedServer {
             name: own_name,

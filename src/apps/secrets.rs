@@ -323,7 +323,11 @@ mod tests {
 
     #[test]
     fn only_the_secret_parts_become_references() {
-        let file = ConfigFile::unwritten("/nowhere/dormouse.json".into(), "{}");
+        let file = ConfigFile::unwritten(
+            "/nowhere/dormouse.json".into(),
+            "{}",
+            crate::config::AppFileNames::default(),
+        );
         let Value::Object(entry) = json!({"url": "https://u:abc@h/mcp?token=abcdef&api_key=S"})
         else {
             panic!("no object")
@@ -347,7 +351,11 @@ mod tests {
 
     #[test]
     fn variable_that_is_referenced_keeps_its_value() {
-        let file = ConfigFile::unwritten("/nowhere/dormouse.json".into(), "{\"a\": \"${TOKEN}\"}");
+        let file = ConfigFile::unwritten(
+            "/nowhere/dormouse.json".into(),
+            "{\"a\": \"${TOKEN}\"}",
+            crate::config::AppFileNames::default(),
+        );
         let Value::Object(entry) = json!({"env": {"TOKEN": "it's $x"}}) else {
             panic!("no object")
         };

@@ -115,13 +115,9 @@ impl VariableContext<'_> {
         findings: &mut VariableFindings,
     ) -> Option<(usize, String)> {
         let is_literal = self.syntax == VariableSyntax::Literal;
-        if let Some(inside) = text_between(text, "${{", "}}") {
+        if !is_literal && let Some(inside) = text_between(text, "${{", "}}") {
             let name = inside.trim().rsplit('.').next().unwrap_or_default();
-            let ours = if is_literal {
-                format!("${}", &text[..inside.len() + 5])
-            } else {
-                require_variable(name, format!("{} of Continue", inside.trim()), findings)
-            };
+            let ours = require_variable(name, format!("{} of Continue", inside.trim()), findings);
             return Some((inside.len() + 5, ours));
         }
         if let Some(inside) = text_between(text, "${", "}") {

@@ -10,6 +10,7 @@ use url::Url;
 use super::{
     Auth, LoginTarget,
     auth_client::AuthClient,
+    authorization_response::{AuthorizationResponse, ExpectedResponse, InvalidResponse},
     authorizer::Authorizer,
     callback::{Callback, CallbackPage, CallbackRequest},
     credential::Credential,
@@ -65,7 +66,7 @@ impl Auth {
         let PreparedLogin { target, mut auth_server, known, before, scopes } = beginning;
         let authorizer = self.authorizer(server);
         let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
-        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
+        let (store, tasks) = (self.store().clone(), self.tasks().clone());
         let default = Url::parse(DEFAULT_REDIRECT_URI).expect("a constant");
         let wanted = target.oauth.redirect_uri.clone().unwrap_or(default);
         let registered = before.as_ref().and_then(AuthClient::registered_for);
@@ -98,7 +99,7 @@ impl Auth {
         let state = state.map(|(_, state)| state.into_owned());
         let state =
             state.ok_or_else(|| LoginError::BadAddress("the response has no state".to_owned()))?;
-        let before = known.and_then(|known| known.login_id);
+        let before = known.and_then(|known| known.grant.login_id);
         let exchange =
             CodeExchange { target, state, before, auth_server, client, scopes, store, authorizer };
         Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })
@@ -171,7 +172,7 @@ async fn is_client_unknown(http: &GuardedClient, address: &Url) -> bool {
 }
 
 /// Returns the address at which the user logs in.
-async fn authorization_url(
+pub(super) async fn authorization_url(
     auth_server: &mut AuthServer,
     client: &AuthClient,
     redirect_uri: &str,
@@ -259,26 +260,23 @@ impl Login {
 
 impl CodeExchange {
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
-        let brought = |name: &str| {
-            let mut pairs = returned.query_pairs();
-            pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        let expected = ExpectedResponse {
+            state: &self.state,
+            issuer: self.auth_server.metadata.issuer.as_deref(),
+            names_issuer: self
+                .auth_server
+                .supports("authorization_response_iss_parameter_supported"),
         };
-        let state = brought("state").filter(|state| *state == self.state);
-        let state = state.ok_or(LoginError::Foreign)?;
-        let issuer = brought("iss");
-        let is_announced =
-            self.auth_server.supports("authorization_response_iss_parameter_supported");
-        if (issuer.is_some() || is_announced) && issuer != self.auth_server.metadata.issuer {
-            // The response, even an error, may be from an attacker's server, and its code must not
-            // go to this token endpoint (RFC 9207 section 2.4).
-            return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
-        }
-        if let Some(error) = brought("error") {
-            let about = brought("error_description").map(|about| format!(": {about}"));
-            let reason = error + &about.unwrap_or_default();
-            return Err(self.refused(scrubbed(&reason, &[]), LoginError::Refused).await);
-        }
-        let code = brought("code").ok_or(LoginError::Foreign)?;
+        let AuthorizationResponse { code, state, issuer } = match expected.read(returned) {
+            Ok(response) => response,
+            Err(InvalidResponse::Foreign) => return Err(LoginError::Foreign),
+            Err(InvalidResponse::WrongIssuer) => {
+                return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
+            }
+            Err(InvalidResponse::Refused(reason)) => {
+                return Err(self.refused(reason, LoginError::Refused).await);
+            }
+        };
         let manager = &self.auth_server.manager;
         let given =
             manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref()).await;

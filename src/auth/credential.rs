@@ -42,7 +42,20 @@ pub(super) struct LoginFacts {
     pub(super) token_endpoint: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) revocation_endpoint: Option<String>,
-    pub(super) client_id: String,
+    #[serde(flatten)]
+    pub(super) client: LoginClient,
+    #[serde(flatten)]
+    pub(super) grant: LoginGrant,
+    #[serde(flatten)]
+    pub(super) lifetime: LoginLifetime,
+}
+
+/// The client that a login was issued to, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LoginClient {
+    #[serde(rename = "clientId")]
+    pub(super) id: String,
     pub(super) method: AuthMethod,
     /// Set only for a client that dormouse has registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,8 +64,14 @@ pub(super) struct LoginFacts {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) registered_scopes: Vec<String>,
     /// End of a registration made by dormouse; `None` if it does not end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) client_expires_at: Option<u64>,
+    #[serde(default, rename = "clientExpiresAt", skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<u64>,
+}
+
+/// The scopes of a login, and the act of the user that granted them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LoginGrant {
     /// The scopes that were requested at the login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) asked: Vec<String>,
@@ -65,6 +84,13 @@ pub(super) struct LoginFacts {
     /// has never logged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) login_id: Option<String>,
+}
+
+/// The time for which the tokens are valid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LoginLifetime {
+    /// Zero if no token was ever granted.
     pub(super) obtained_at: u64,
     /// `None` if the authorization server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,8 +104,9 @@ impl LoginFacts {
     /// Returns whether the login is usable, includes all that the server has demanded, and was
     /// requested with these scopes or has them.
     pub(super) fn satisfies(&self, scopes: &[String]) -> bool {
-        let is_asked = |scope: &String| self.asked.contains(scope) || self.scopes.contains(scope);
-        self.is_usable && self.wanted.is_empty() && scopes.iter().all(is_asked)
+        let LoginGrant { asked, scopes: granted, wanted, .. } = &self.grant;
+        let is_asked = |scope: &String| asked.contains(scope) || granted.contains(scope);
+        self.lifetime.is_usable && wanted.is_empty() && scopes.iter().all(is_asked)
     }
 }
 
@@ -92,42 +119,38 @@ impl Credential {
             resource: auth_server.resource.clone(),
             token_endpoint: auth_server.metadata.token_endpoint.clone(),
             revocation_endpoint: auth_server.string_field("revocation_endpoint"),
-            client_id: client.id,
-            method: client.method,
-            redirect_uri: client.redirect_uri,
-            registered_scopes: client.registered_scopes,
-            client_expires_at: client.expires_at,
-            asked: Vec::new(),
-            scopes: Vec::new(),
-            wanted: Vec::new(),
-            login_id: None,
-            obtained_at: 0,
-            expires_at: None,
-            is_renewable: false,
-            is_usable: false,
+            client: LoginClient {
+                id: client.id,
+                method: client.method,
+                redirect_uri: client.redirect_uri,
+                registered_scopes: client.registered_scopes,
+                expires_at: client.expires_at,
+            },
+            grant: LoginGrant::default(),
+            lifetime: LoginLifetime::default(),
         };
         // A secret from the config is not stored a second time.
-        let is_ours = facts.redirect_uri.is_some();
+        let is_ours = facts.client.redirect_uri.is_some();
         let client_secret = client.secret.filter(|_| is_ours);
         Self { facts, client_secret, tokens: None, is_in_file: false }
     }
 
     /// Returns whether the user has ever logged in.
     pub(super) fn was_granted(&self) -> bool {
-        self.facts.obtained_at > 0
+        self.facts.lifetime.obtained_at > 0
     }
 
     /// Removes a client that its authorization server does not know any more, and its tokens.
     pub(super) fn without_client(self) -> Self {
         let mut lost = self.without_tokens();
-        (lost.facts.redirect_uri, lost.client_secret) = (None, None);
+        (lost.facts.client.redirect_uri, lost.client_secret) = (None, None);
         lost
     }
 
     /// Removes tokens that are not valid any more.
     pub(super) fn without_tokens(mut self) -> Self {
         self.tokens = None;
-        (self.facts.is_renewable, self.facts.is_usable) = (false, false);
+        (self.facts.lifetime.is_renewable, self.facts.lifetime.is_usable) = (false, false);
         self
     }
 
@@ -136,7 +159,7 @@ impl Credential {
         if let Some(tokens) = &mut self.tokens {
             tokens.refresh = None;
         }
-        self.facts.is_renewable = false;
+        self.facts.lifetime.is_renewable = false;
         self
     }
 
@@ -148,12 +171,13 @@ impl Credential {
 
     /// Returns the time since the token was granted; `None` if the clock was set back since then.
     pub(super) fn age(&self) -> Option<Duration> {
-        let obtained_at = UNIX_EPOCH.checked_add(Duration::from_secs(self.facts.obtained_at))?;
+        let obtained_at =
+            UNIX_EPOCH.checked_add(Duration::from_secs(self.facts.lifetime.obtained_at))?;
         SystemTime::now().duration_since(obtained_at).ok()
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
-        self.facts.expires_at.is_some_and(|at| at <= unix_seconds(now))
+        self.facts.lifetime.expires_at.is_some_and(|at| at <= unix_seconds(now))
     }
 
     pub(super) fn can_be_renewed(&self) -> bool {
@@ -163,10 +187,9 @@ impl Credential {
     /// Returns when to renew the token; `None` if its expiry is unknown. `random` in 0..1 keeps
     /// several processes from renewing it at the same moment.
     pub(super) fn renew_at(&self, random: f64) -> Option<SystemTime> {
-        let expires_at = Duration::from_secs(self.facts.expires_at?);
-        let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
-        let lifetime =
-            Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
+        let LoginLifetime { obtained_at, expires_at, .. } = self.facts.lifetime;
+        let lifetime = Duration::from_secs(expires_at?.saturating_sub(obtained_at));
+        let expires_at = UNIX_EPOCH.checked_add(Duration::from_secs(expires_at?))?;
         let margin = (lifetime / 5).clamp(MIN_RENEWAL_MARGIN, MAX_RENEWAL_MARGIN).min(lifetime / 2);
         let margin = margin.mul_f64(0.75 + random / 4.0);
         expires_at.checked_sub(margin)
@@ -203,15 +226,16 @@ pub(crate) struct LoginSummary {
 
 impl LoginSummary {
     pub(super) fn of(facts: &LoginFacts) -> Self {
-        let is_over = !facts.is_renewable
-            && facts.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
+        let LoginFacts { issuer, grant, lifetime, .. } = facts;
+        let is_over = !lifetime.is_renewable
+            && lifetime.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         Self {
-            issuer: facts.issuer.clone(),
-            scopes: facts.scopes.clone(),
-            wanted: facts.wanted.clone(),
-            expires_at: facts.expires_at,
-            is_renewable: facts.is_renewable,
-            is_usable: facts.is_usable && !is_over,
+            issuer: issuer.clone(),
+            scopes: grant.scopes.clone(),
+            wanted: grant.wanted.clone(),
+            expires_at: lifetime.expires_at,
+            is_renewable: lifetime.is_renewable,
+            is_usable: lifetime.is_usable && !is_over,
         }
     }
 }
@@ -220,15 +244,15 @@ impl AuthClient {
     /// Builds the client that a login was issued to. A secret from the config is not stored with
     /// the login.
     pub(super) fn from_login(login: &Credential) -> Self {
-        let facts = &login.facts;
+        let client = login.facts.client.clone();
         Self {
-            id: facts.client_id.clone(),
-            method: facts.method,
+            id: client.id,
+            method: client.method,
             secret: login.client_secret.clone(),
             key_id: None,
-            redirect_uri: facts.redirect_uri.clone(),
-            registered_scopes: facts.registered_scopes.clone(),
-            expires_at: facts.client_expires_at,
+            redirect_uri: client.redirect_uri,
+            registered_scopes: client.registered_scopes,
+            expires_at: client.expires_at,
         }
     }
 

@@ -58,7 +58,7 @@ impl Auth {
         let known = known.filter(|client| client.may_ask_for(&scopes));
         let known =
             known.filter(|known| known.redirect_uri.as_deref() == Some(DEVICE_REDIRECT_URI));
-        let configured = client_of_config(&target, &auth_server, &self.0.store).await?;
+        let configured = client_of_config(&target, &auth_server, self.store()).await?;
         let client = match (configured, known) {
             (Some(client), _) | (None, Some(client)) => client,
             (None, None) => {
@@ -73,7 +73,7 @@ impl Auth {
             .add_extra_param("resource", &auth_server.resource);
         let details = request.request_async(&auth_server.http).await;
         let details = details.map_err(|error| TokenError::of(&error, &[]))?;
-        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
+        let (store, tasks) = (self.store().clone(), self.tasks().clone());
         let login = DeviceLogin { target, auth_server, client, scopes, details, store, tasks };
         login.check_addresses()?;
         Ok(login)

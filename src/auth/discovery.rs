@@ -16,6 +16,7 @@ use super::{
     login_error::{self, LoginError},
     scopes::{self, OFFLINE_ACCESS},
 };
+use crate::config::ClientProof;
 
 pub(super) struct AuthServer {
     /// rmcp's state, which also performs the rest of a login by code.
@@ -39,10 +40,9 @@ pub(super) async fn discover(
     let (server, named) = (&target.remote.url, target.oauth.auth_server.as_ref());
     let http = target.http()?;
     let client = Arc::new(http.clone());
-    let mut manager =
-        AuthorizationManager::new_with_oauth_http_client(without_secrets(server), client)
-            .await
-            .map_err(|error| login_error::discovery_error(&error))?;
+    let manager = AuthorizationManager::new_with_oauth_http_client(without_secrets(server), client)
+        .await
+        .map_err(|error| login_error::discovery_error(&error))?;
     let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
     // Runs even if the config names the authorization server, because the server determines the
     // resource and its scopes.
@@ -59,14 +59,26 @@ pub(super) async fn discover(
         }
         (None, Err(error)) => return Err(login_error::discovery_error(&error)),
     };
-    check_endpoints(&metadata, &http)?;
-    let resource = find_resource(&mut manager, &metadata).await?;
-    manager.set_metadata(metadata.clone());
-    let issuer = match &metadata.issuer {
-        Some(issuer) => issuer.clone(),
-        None => origin(&metadata.token_endpoint),
-    };
-    Ok(AuthServer { manager, metadata, issuer, resource, http, is_published })
+    AuthServer::of(manager, metadata, http, is_published).await
+}
+
+/// Checks that a server has not switched to another authorization server while the config has a
+/// client secret and no `authServer`: the secret is meant for one authorization server, and a
+/// server could otherwise have it sent to any other.
+pub(super) fn check_same_authority(
+    target: &LoginTarget,
+    before: &str,
+    auth_server: &AuthServer,
+) -> Result<(), LoginError> {
+    let has_secret = target.oauth.client.as_ref().is_some_and(|client| {
+        matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
+    });
+    if !has_secret || target.oauth.auth_server.is_some() || before == auth_server.issuer {
+        return Ok(());
+    }
+    let (server, before, now) =
+        (target.name.clone(), before.to_owned(), auth_server.issuer.clone());
+    Err(LoginError::OtherAuthority { server, before, now })
 }
 
 fn root_url(server: &Url) -> Url {
@@ -121,7 +133,7 @@ fn without_secrets(server: &Url) -> Url {
 
 /// Returns the URLs at which an issuer's metadata may be found (RFC 8414 section 3, `OpenID`
 /// Connect Discovery section 4).
-fn metadata_urls(issuer: &Url) -> Vec<Url> {
+pub(super) fn metadata_urls(issuer: &Url) -> Vec<Url> {
     if issuer.path().contains("/.well-known/") {
         return vec![issuer.clone()];
     }
@@ -193,6 +205,23 @@ fn string_field(metadata: &AuthorizationMetadata, name: &str) -> Option<String> 
 }
 
 impl AuthServer {
+    /// Checks the metadata of an authorization server, and finds out the resource.
+    pub(super) async fn of(
+        mut manager: AuthorizationManager,
+        metadata: AuthorizationMetadata,
+        http: GuardedClient,
+        is_published: bool,
+    ) -> Result<Self, LoginError> {
+        check_endpoints(&metadata, &http)?;
+        let resource = find_resource(&mut manager, &metadata).await?;
+        manager.set_metadata(metadata.clone());
+        let issuer = match &metadata.issuer {
+            Some(issuer) => issuer.clone(),
+            None => origin(&metadata.token_endpoint),
+        };
+        Ok(Self { manager, metadata, issuer, resource, http, is_published })
+    }
+
     /// Returns a member of the metadata that is a string.
     pub(super) fn string_field(&self, name: &str) -> Option<String> {
         string_field(&self.metadata, name)

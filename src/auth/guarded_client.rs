@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeSet,
     error::Error as _,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
     time::Duration,
 };
@@ -23,7 +23,7 @@ use url::{Host, Origin, Url};
 
 use super::redaction::redacted;
 use crate::{
-    base::Lock,
+    base::{Lock, resolve_name},
     config::is_loopback,
     wire::{http_client_builder, sse::root_cause},
 };
@@ -190,7 +190,7 @@ impl<'c> AsyncHttpClient<'c> for GuardedClient {
 
 /// Makes a token response conform to RFC 6749. Some authorization servers, such as GitHub's, report
 /// an error with status 200; others write `expires_in` as a string or with a fraction.
-fn normalized(mut response: HttpResponse) -> HttpResponse {
+pub(super) fn normalized(mut response: HttpResponse) -> HttpResponse {
     if response.status() != StatusCode::OK {
         return response;
     }
@@ -367,9 +367,8 @@ impl Resolve for FilteringResolver {
         let rules = self.0.clone();
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
-            let permitted: Vec<SocketAddr> =
-                found.filter(|address| rules.permits(&host, address.ip())).collect();
+            let mut permitted = resolve_name(host.clone()).await?;
+            permitted.retain(|address| rules.permits(&host, address.ip()));
             if permitted.is_empty() {
                 return Err(GuardedClientError::Private(host).into());
             }

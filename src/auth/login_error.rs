@@ -5,6 +5,7 @@ use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
 use super::{guarded_client::GuardedClientError, login_store_error::LoginStoreError};
+use crate::base::is_invisible;
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,7 @@ pub(crate) enum LoginError {
          `dormouse logout {server}`, or name it as \"authServer\""
     )]
     OtherAuthority { server: String, before: String, now: String },
-    #[error("no token: {0}")]
+    #[error("the token request failed: {0}")]
     Token(TokenError),
     #[error(transparent)]
     Client(#[from] super::ClientError),
@@ -102,9 +103,15 @@ pub(crate) enum TokenError {
     /// The authorization server does not know the client, or not any more.
     #[error("unknown client, or wrong secret ({0})")]
     UnknownClient(String),
-    /// The authorization server refuses for another reason.
-    #[error("the authorization server refuses: {0}")]
+    /// The authorization server refused for another reason.
+    #[error("the authorization server refused: {0}")]
     Refused(String),
+    /// dormouse cannot use the token.
+    #[error("the authorization server issued an invalid token: {0}")]
+    InvalidToken(String),
+    /// dormouse cannot prove that it is the client.
+    #[error("cannot authenticate the client: {0}")]
+    NoProof(String),
     /// A failure that may be temporary.
     #[error("{0}")]
     Failed(String),
@@ -160,13 +167,21 @@ fn code(error: &impl ErrorResponseType) -> String {
 pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
     const MAX_CHARS: usize = 300;
     let secrets = secrets.iter().filter(|secret| secret.len() > 3);
-    let said = secrets.fold(said.to_owned(), |said, secret| {
+    // Invisible characters go first, since they could hide a secret from the comparison.
+    let said = secrets.fold(on_one_line(said), |said, secret| {
         // Secrets are sent in forms, and an answer may repeat them in that encoding.
         let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        said.replace(secret, "…").replace(&encoded, "…")
+        let forms = [on_one_line(secret), encoded];
+        forms.iter().filter(|it| !it.is_empty()).fold(said, |said, it| said.replace(it, "…"))
     });
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|c| !crate::base::is_invisible(*c)).take(MAX_CHARS).collect()
+    said.chars().take(MAX_CHARS).collect()
+}
+
+/// Returns the visible words of a text on one line.
+fn on_one_line(text: &str) -> String {
+    let is_shown = |c: &char| c.is_whitespace() || !is_invisible(*c);
+    let shown: String = text.chars().filter(is_shown).collect();
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Builds the error for a failed discovery from rmcp's error and its causes.

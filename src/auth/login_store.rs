@@ -2,54 +2,27 @@
 //! in the system's keychain if there is one. Several processes use the store at once: files are
 //! replaced as a whole, and a process that changes one holds its lock.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{
     credential::{Credential, LoginFacts, LoginSummary, Tokens},
     keychain::{Keychain, LOGINS_SERVICE, SECRETS_SERVICE},
+    login_key::LoginKey,
     login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
-    base::{hex, run_blocking},
-    config::{Grant, OAuth, Remote, Secret},
-    store::{FileStore, LeaseError, Store, StoreLease, StoredVersion, lease},
+    base::{LockError, run_blocking},
+    config::Secret,
+    store::{Store, StoreLease, StoredVersion, lease, wait_for_change},
 };
 
-/// Interval between checks whether another process has changed a login.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// More than a login with long tokens needs.
 const RESERVED_BYTES: usize = 16 * 1024;
-
-/// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
-/// with the client credentials grant, also with the same scopes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LoginKey(String);
-
-impl LoginKey {
-    pub(super) fn of(remote: &Remote, oauth: &OAuth) -> Self {
-        let mut url = remote.url.clone();
-        url.set_fragment(None);
-        let client = oauth.client.as_ref().map(|client| &client.id);
-        let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        // A user's login gains scopes that the server demands; the client credentials grant
-        // requests those of the entry.
-        let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
-        let decisive =
-            serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
-        Self(hex(&Sha256::digest(decisive.to_string())[..16]))
-    }
-
-    /// Returns the name of the stored login.
-    fn name(&self) -> String {
-        format!("{}.json", self.0)
-    }
-}
 
 /// The stored logins.
 pub(crate) struct LoginStore {
@@ -67,7 +40,7 @@ pub(super) struct LoginLock {
 
 /// The content of a login's file.
 #[derive(Serialize, Deserialize)]
-struct LoginFile {
+pub(super) struct LoginFile {
     version: u8,
     #[serde(flatten)]
     facts: LoginFacts,
@@ -78,9 +51,41 @@ struct LoginFile {
 
 const FORMAT_VERSION: u8 = 1;
 
+impl LoginFile {
+    /// Reads the content of a file; `None` if it has another form.
+    pub(super) fn decode(text: &[u8]) -> Option<Self> {
+        let kept: Self = serde_json::from_slice(text).ok()?;
+        (kept.version == FORMAT_VERSION).then_some(kept)
+    }
+
+    /// Returns the content of the file.
+    ///
+    /// # Errors
+    /// Never in practice: all members can be JSON.
+    pub(super) fn encode(&self) -> serde_json::Result<Zeroizing<Vec<u8>>> {
+        serde_json::to_vec_pretty(self).map(Zeroizing::new)
+    }
+
+    /// Returns the login. `in_keychain` reads its secrets if they are not in the file.
+    ///
+    /// # Errors
+    /// The error of `in_keychain`.
+    pub(super) fn into_login<E>(
+        self,
+        in_keychain: impl FnOnce() -> Result<StoredSecrets, E>,
+    ) -> Result<Credential, E> {
+        let Self { facts, secrets, .. } = self;
+        let is_in_file = secrets.is_some();
+        let secrets = secrets.map_or_else(in_keychain, Ok)?;
+        let StoredSecrets { access_token, refresh_token, client_secret } = secrets;
+        let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
+        Ok(Credential { facts, client_secret, tokens, is_in_file })
+    }
+}
+
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StoredSecrets {
+pub(super) struct StoredSecrets {
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
     access_token: Option<Secret>,
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
@@ -111,11 +116,10 @@ mod exposed {
 }
 
 impl LoginStore {
-    /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
-    /// `uses_keychain` is set.
-    pub(crate) fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
+    /// Keeps logins in a store for secrets. Their secrets go to the system's keychain if it has
+    /// one and `uses_keychain` is set.
+    pub(crate) fn new(store: Option<Arc<dyn Store>>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        let store = directory.map(|directory| Arc::new(FileStore::for_secrets(directory)) as _);
         Self { store, keychain }
     }
 
@@ -156,11 +160,13 @@ impl LoginStore {
 
     /// Returns the version of a stored login. The login is not read.
     pub(super) fn version(&self, key: &LoginKey) -> StoredVersion {
-        self.store.as_ref().map(|store| store.version(&key.name())).unwrap_or_default()
+        self.store.as_ref().map(|store| store.version(&key.stored_name())).unwrap_or_default()
     }
 
+    /// Returns what is shown of a login. A login that cannot be read is logged.
     pub(super) fn summary(&self, key: &LoginKey) -> Option<LoginSummary> {
-        Some(LoginSummary::of(&self.facts(key)?))
+        let kept = self.read_file(key).inspect_err(|error| tracing::warn!("{error}"));
+        Some(LoginSummary::of(&kept.ok()??.facts))
     }
 
     /// Reads the parts of a login that are not secret; `None` if there is no readable login.
@@ -171,56 +177,47 @@ impl LoginStore {
     /// Waits until the user has made a login other than `known` that includes all that the server
     /// has demanded and was requested with these scopes or has them.
     pub(super) async fn wait_for_login(
-        &self,
+        self: &Arc<Self>,
         key: &LoginKey,
         known: Option<&str>,
         scopes: &[String],
     ) {
+        let Some(store) = &self.store else { return std::future::pending().await };
         let mut seen = StoredVersion::default();
         loop {
-            let version = self.version(key);
-            if std::mem::replace(&mut seen, version) != version {
-                let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
-                // A renewal keeps the id.
-                if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
-                    return;
-                }
+            seen = wait_for_change(store, &key.stored_name(), seen).await;
+            let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
+            let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
+            // A renewal keeps the id.
+            if facts.is_some_and(|facts| facts.grant.login_id.as_deref() != known) {
+                return;
             }
-            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
     /// Reads a login. Blocks while the user has to unlock the keychain.
     pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, LoginStoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };
-        let LoginFile { facts, secrets, .. } = kept;
-        let is_in_file = secrets.is_some();
-        let secrets = match secrets {
-            Some(secrets) => secrets,
-            None => match self.keychain.get(LOGINS_SERVICE, &key.0)? {
-                Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
-                None => StoredSecrets::default(),
-            },
+        let in_keychain = || -> Result<StoredSecrets, LoginStoreError> {
+            let text = self.keychain.get(LOGINS_SERVICE, key.as_str())?;
+            let secrets = text.map(|text| serde_json::from_str(text.expose()).unwrap_or_default());
+            Ok(secrets.unwrap_or_default())
         };
-        let StoredSecrets { access_token, refresh_token, client_secret } = secrets;
-        let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
-        Ok(Some(Credential { facts, client_secret, tokens, is_in_file }))
+        kept.into_login(in_keychain).map(Some)
     }
 
     fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
-        let path = || store.place(&name);
+        let name = key.stored_name();
+        let place = || store.describe(&name);
         let text = match store.get(&name, MAX_FILE_BYTES) {
             Ok(Some(text)) => Zeroizing::new(text),
             Ok(None) => return Ok(None),
-            Err(cause) => return Err(LoginStoreError::Io { path: path(), cause }),
+            Err(cause) => return Err(LoginStoreError::Io { place: place(), cause }),
         };
-        match serde_json::from_slice::<LoginFile>(&text) {
-            Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
-            // The error does not quote the content, which may be secret.
-            _ => Err(LoginStoreError::Unreadable(path())),
-        }
+        // The error does not quote the content, which may be secret.
+        let kept = LoginFile::decode(&text).ok_or_else(|| LoginStoreError::Unreadable(place()))?;
+        Ok(Some(kept))
     }
 
     /// Replaces the stored login.
@@ -231,7 +228,7 @@ impl LoginStore {
         login: &Credential,
     ) -> Result<(), LoginStoreError> {
         let Some(store) = &self.store else { return Ok(()) };
-        let name = key.name();
+        let name = key.stored_name();
         let secrets = StoredSecrets {
             access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
@@ -240,11 +237,10 @@ impl LoginStore {
         let is_in_keychain = !login.is_in_file && self.save_to_keychain(key, &secrets);
         let secrets = (!is_in_keychain).then_some(secrets);
         let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
-        let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
-        let text = text.map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
+        let text = kept.encode().map_err(|_| LoginStoreError::Unreadable(store.describe(&name)))?;
         store
             .put(&name, &text)
-            .map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Saves a registered client, unless the user is logged in.
@@ -254,7 +250,7 @@ impl LoginStore {
         lock: &LoginLock,
         client: &Credential,
     ) -> Result<(), LoginStoreError> {
-        let is_logged_in = self.facts(key).is_some_and(|facts| facts.is_usable);
+        let is_logged_in = self.facts(key).is_some_and(|facts| facts.lifetime.is_usable);
         if is_logged_in { Ok(()) } else { self.write(key, lock, client) }
     }
 
@@ -265,11 +261,11 @@ impl LoginStore {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
+        let given = self.keychain.set(LOGINS_SERVICE, key.as_str(), Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "storing the login in a file");
             // An entry that stays would be older than the file.
-            let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
+            let _ = self.keychain.delete(LOGINS_SERVICE, key.as_str());
         }
         given.is_ok()
     }
@@ -282,7 +278,7 @@ impl LoginStore {
         client_id: &str,
     ) -> Result<(), LoginStoreError> {
         match self.read(key)? {
-            Some(login) if login.facts.client_id == client_id => {
+            Some(login) if login.facts.client.id == client_id => {
                 self.write(key, lock, &login.without_client())
             }
             _ => Ok(()),
@@ -297,25 +293,27 @@ impl LoginStore {
     ) -> Result<bool, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(false) };
         if self.keychain.is_available() {
-            self.keychain.delete(LOGINS_SERVICE, &key.0)?;
+            self.keychain.delete(LOGINS_SERVICE, key.as_str())?;
         }
-        let name = key.name();
-        store.remove(&name).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        let name = key.stored_name();
+        store
+            .remove(&name)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
     /// Waits for the lock of a login. Another process may hold it while it renews the login over
     /// the network.
     pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(LoginLock { _lease: None }) };
-        let name = format!("{}.lock", key.0);
+        let name = key.lease_name();
         match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
-            Err(LeaseError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
-            Err(LeaseError::Io(cause)) => {
-                Err(LoginStoreError::Io { path: store.place(&name), cause })
+            Err(LockError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
+            Err(LockError::Io(cause)) => {
+                Err(LoginStoreError::Io { place: store.describe(&name), cause })
             }
-            Err(LeaseError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
+            Err(LockError::Held(_)) => Err(LoginStoreError::Locked(store.describe(&name))),
         }
     }
 
@@ -326,15 +324,20 @@ impl LoginStore {
         key: &LoginKey,
     ) -> Result<Option<Box<dyn Send + Sync>>, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(None) };
-        let name = key.name();
+        let name = key.stored_name();
         let reserved = store.reserve(&name, RESERVED_BYTES);
-        reserved.map(Some).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
+        reserved
+            .map(Some)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
-    /// Checks that logins can be stored.
-    pub(super) fn check_writable(&self) -> Result<(), LoginStoreError> {
+    /// Checks that this login can be stored.
+    pub(super) fn check_writable(&self, key: &LoginKey) -> Result<(), LoginStoreError> {
         let store = self.store.as_ref().ok_or(LoginStoreError::NoDirectory)?;
-        store.check_writable().map_err(|cause| LoginStoreError::Io { path: store.place(""), cause })
+        store.check_writable().map_err(|cause| LoginStoreError::Io {
+            place: store.describe(&key.stored_name()),
+            cause,
+        })
     }
 }
 
@@ -347,28 +350,48 @@ fn is_unwritable(cause: &io::Error) -> bool {
 mod tests {
     use std::{fs, path::Path};
 
-    use super::{super::auth_method::AuthMethod, *};
+    use super::{
+        super::{
+            auth_method::AuthMethod,
+            credential::{LoginClient, LoginGrant, LoginLifetime},
+        },
+        *,
+    };
+    use crate::{
+        config::{Framing, OAuth, Remote},
+        store::{CHECK_INTERVAL, FileStore},
+    };
+
+    fn store_in(directory: &Path) -> LoginStore {
+        LoginStore::new(Some(Arc::new(FileStore::for_secrets(directory))), false)
+    }
 
     fn login(access: &str) -> Credential {
         let facts = LoginFacts {
-            login_id: Some("first".to_owned()),
             server: "https://s.example/mcp".to_owned(),
             issuer: "https://as.example".to_owned(),
             resource: "https://s.example".to_owned(),
             token_endpoint: "https://as.example/token".to_owned(),
             revocation_endpoint: None,
-            client_id: "c".to_owned(),
-            method: AuthMethod::ClientSecretPost,
-            redirect_uri: None,
-            registered_scopes: Vec::new(),
-            asked: Vec::new(),
-            scopes: vec!["a".to_owned()],
-            wanted: Vec::new(),
-            obtained_at: 1,
-            expires_at: Some(2),
-            is_renewable: true,
-            is_usable: true,
-            client_expires_at: None,
+            client: LoginClient {
+                id: "c".to_owned(),
+                method: AuthMethod::ClientSecretPost,
+                redirect_uri: None,
+                registered_scopes: Vec::new(),
+                expires_at: None,
+            },
+            grant: LoginGrant {
+                asked: Vec::new(),
+                scopes: vec!["a".to_owned()],
+                wanted: Vec::new(),
+                login_id: Some("first".to_owned()),
+            },
+            lifetime: LoginLifetime {
+                obtained_at: 1,
+                expires_at: Some(2),
+                is_renewable: true,
+                is_usable: true,
+            },
         };
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
         let client_secret = Some(Secret::new("s"));
@@ -378,8 +401,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_new_and_sufficient_login_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().join("logins")), false);
-        let key = LoginKey("x".to_owned());
+        let store = Arc::new(store_in(&directory.path().join("logins")));
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
         let scopes = ["a".to_owned()];
@@ -395,15 +418,15 @@ mod tests {
         assert!(!is_noticed().await);
 
         let mut another = login("two");
-        another.facts.login_id = Some("second".to_owned());
-        another.facts.wanted = vec!["more".to_owned()];
+        another.facts.grant.login_id = Some("second".to_owned());
+        another.facts.grant.wanted = vec!["more".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is not enough");
-        another.facts.wanted.clear();
-        another.facts.scopes = vec!["b".to_owned()];
+        another.facts.grant.wanted.clear();
+        another.facts.grant.scopes = vec!["b".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is for something else");
-        another.facts.asked = vec!["a".to_owned(), "b".to_owned()];
+        another.facts.grant.asked = vec!["a".to_owned(), "b".to_owned()];
         store.write(&key, &lock, &another).unwrap();
         assert!(is_noticed().await);
 
@@ -415,8 +438,8 @@ mod tests {
     async fn saved_login_is_read_back_and_changes_the_version() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
-        let store = LoginStore::new(Some(place.clone()), false);
-        let key = LoginKey("x".to_owned());
+        let store = store_in(&place);
+        let key = LoginKey::of_test("x");
         assert!(store.read(&key).unwrap().is_none());
         let before = store.version(&key);
         let lock = store.lock(&key).await.unwrap();
@@ -449,11 +472,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn login_file_keeps_its_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store_in(directory.path());
+        let key = LoginKey::of_test("x");
+        let lock = store.lock(&key).await.unwrap();
+        let file = || fs::read_to_string(directory.path().join("x.json")).unwrap();
+        store.write(&key, &lock, &login("one")).unwrap();
+        let short = file();
+        let mut full = login("one").facts;
+        full.revocation_endpoint = Some("https://as.example/revoke".to_owned());
+        full.client.redirect_uri = Some("http://127.0.0.1:1/callback".to_owned());
+        full.client.registered_scopes = vec!["a".to_owned()];
+        full.client.expires_at = Some(3);
+        full.grant.asked = vec!["a".to_owned()];
+        full.grant.wanted = vec!["b".to_owned()];
+        store.write(&key, &lock, &Credential { facts: full.clone(), ..login("one") }).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), full);
+        insta::assert_snapshot!(format!("{short}\n\n{}", file()));
+        fs::write(directory.path().join("x.json"), short).unwrap();
+        assert_eq!(store.facts(&key).unwrap(), login("one").facts);
+    }
+
+    #[tokio::test]
     async fn secrets_are_stored_in_an_available_keychain() {
         let directory = tempfile::tempdir().unwrap();
         let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));
         let store = LoginStore { store: Some(files.clone()), keychain: Keychain::mock() };
-        let key = LoginKey("x".to_owned());
+        let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("canary")).unwrap();
         let kept = fs::read_to_string(directory.path().join("x.json")).unwrap();
@@ -480,13 +526,63 @@ mod tests {
     #[tokio::test]
     async fn unknown_file_format_is_rejected_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
-        let store = LoginStore::new(Some(directory.path().to_owned()), false);
-        let key = LoginKey("x".to_owned());
+        let store = store_in(directory.path());
+        let key = LoginKey::of_test("x");
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();
             let error = store.read(&key).unwrap_err();
             assert!(matches!(error, LoginStoreError::Unreadable(_)), "{error}");
             assert!(!error.to_string().contains("canary"));
         }
+    }
+
+    #[test]
+    fn login_of_0_1_0_is_read() {
+        const FILE: &str = "c5edba1da2a8edba8257afd2133d908e.json";
+        let text = include_bytes!(
+            "../../tests/golden/0.1.0/data/dormouse/logins/c5edba1da2a8edba8257afd2133d908e.json"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(FILE), text).unwrap();
+        let store = store_in(directory.path());
+        let url = url::Url::parse("http://127.0.0.1:18999/mcp").unwrap();
+        let headers = std::collections::BTreeMap::new();
+        let remote = Remote { url, headers, framing: Framing::Either, oauth: None };
+        let key = LoginKey::of(&remote, &OAuth::default());
+        assert_eq!(key.stored_name(), FILE);
+        let Credential { facts, client_secret, tokens, is_in_file } =
+            store.read(&key).unwrap().unwrap();
+        let scopes = vec!["read".to_owned(), "write".to_owned()];
+        let expected = LoginFacts {
+            server: "http://127.0.0.1:18999/mcp".to_owned(),
+            issuer: "http://127.0.0.1:18999".to_owned(),
+            resource: "http://127.0.0.1:18999/mcp".to_owned(),
+            token_endpoint: "http://127.0.0.1:18999/token".to_owned(),
+            revocation_endpoint: Some("http://127.0.0.1:18999/revoke".to_owned()),
+            client: LoginClient {
+                id: "golden-client".to_owned(),
+                method: AuthMethod::ClientSecretBasic,
+                redirect_uri: Some("http://127.0.0.1:42061/callback".to_owned()),
+                registered_scopes: scopes.clone(),
+                expires_at: None,
+            },
+            grant: LoginGrant {
+                asked: scopes.clone(),
+                scopes,
+                wanted: Vec::new(),
+                login_id: Some("jf1-NLSz3MbC".to_owned()),
+            },
+            lifetime: LoginLifetime {
+                obtained_at: 1_795_511_468,
+                expires_at: Some(1_795_515_068),
+                is_renewable: true,
+                is_usable: true,
+            },
+        };
+        assert_eq!(facts, expected);
+        let refresh = Some(Secret::new("golden-refresh-token"));
+        assert_eq!(tokens, Some(Tokens { access: Secret::new("golden-access-token"), refresh }));
+        assert_eq!(client_secret, Some(Secret::new("golden-client-secret")));
+        assert!(is_in_file);
     }
 }

@@ -1,6 +1,6 @@
 //! The reasons that a login cannot be read or stored.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, time::Duration};
 
 use super::keychain::KeychainError;
 
@@ -9,14 +9,14 @@ pub(super) const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginStoreError {
-    #[error("cannot use {path}: {cause}")]
-    Io { path: PathBuf, cause: io::Error },
+    #[error("cannot use {place}: {cause}")]
+    Io { place: String, cause: io::Error },
     #[error("cannot read {0}: not a login of this version of dormouse")]
-    Unreadable(PathBuf),
+    Unreadable(String),
     #[error(transparent)]
     Keychain(#[from] KeychainError),
     #[error("another process held {0} for {LOCK_TIMEOUT:?}")]
-    Locked(PathBuf),
+    Locked(String),
     #[error("cannot determine the directory for logins: HOME is not set")]
     NoDirectory,
     #[error("dormouse is shutting down")]

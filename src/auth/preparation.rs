@@ -5,13 +5,14 @@ use oauth2::http::{Request, StatusCode, header};
 
 use super::{
     Auth, LoginTarget,
-    credential::{Credential, LoginFacts},
-    discovery::{AuthServer, discover},
+    credential::{Credential, LoginFacts, LoginGrant},
+    discovery::{AuthServer, check_same_authority, discover},
     login_error::LoginError,
     login_store::LoginStore,
 };
 use crate::{
-    config::{ClientProof, Grant, ServerConfig, Transport},
+    config::{Grant, ServerConfig, Transport},
+    protocol::method,
     wire::credentials::{Challenge, sensitive_headers},
 };
 
@@ -35,14 +36,14 @@ impl Auth {
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
         let target = login_target(server)?;
-        self.0.store.check_writable()?;
+        self.store().check_writable(&target.key)?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
         let auth_server = discover(&target, challenge.unwrap_or_default()).await?;
         if challenge.is_none() && !auth_server.is_published {
             return Err(said.no_login_error(target.name));
         }
-        let known = self.0.store.facts(&target.key);
+        let known = self.store().facts(&target.key);
         if let Some(known) = &known {
             check_same_authority(&target, &known.issuer, &auth_server)?;
         }
@@ -52,35 +53,17 @@ impl Auth {
             // A new login must not get fewer scopes than the previous one. Scopes that were granted
             // but never requested are left out unless the server demands more, because the
             // authorization server may not accept them in a request.
-            let is_more = !known.wanted.is_empty();
-            let had = known.scopes.iter().filter(|scope| is_more || known.asked.contains(scope));
-            more.extend(had.chain(&known.wanted).cloned());
+            let LoginGrant { asked, scopes, wanted, .. } = &known.grant;
+            let is_more = !wanted.is_empty();
+            let had = scopes.iter().filter(|scope| is_more || asked.contains(scope));
+            more.extend(had.chain(wanted).cloned());
         }
         // An unreadable login is replaced.
-        let before = self.0.store.run_for(&target.key, LoginStore::read).await.ok().flatten();
+        let before = self.store().run_for(&target.key, LoginStore::read).await.ok().flatten();
         let before = before.filter(|before| is_same(&before.facts));
         let scopes = auth_server.scopes(&target.oauth.scopes, &more).await;
         Ok(PreparedLogin { target, auth_server, known, before, scopes })
     }
-}
-
-/// Checks that a server has not switched to another authorization server while the config has a
-/// client secret and no `authServer`: the secret is meant for one authorization server, and a
-/// server could otherwise have it sent to any other.
-pub(super) fn check_same_authority(
-    target: &LoginTarget,
-    before: &str,
-    auth_server: &AuthServer,
-) -> Result<(), LoginError> {
-    let has_secret = target.oauth.client.as_ref().is_some_and(|client| {
-        matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
-    });
-    if !has_secret || target.oauth.auth_server.is_some() || before == auth_server.issuer {
-        return Ok(());
-    }
-    let (server, before, now) =
-        (target.name.clone(), before.to_owned(), auth_server.issuer.clone());
-    Err(LoginError::OtherAuthority { server, before, now })
 }
 
 fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
@@ -96,7 +79,6 @@ fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
     }
 }
 
-const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 const ACCEPT_BOTH: header::HeaderValue =
     header::HeaderValue::from_static("application/json, text/event-stream");
 
@@ -134,6 +116,11 @@ impl ProbeAnswer {
     }
 }
 
+/// Returns a request that every MCP server answers.
+fn ping() -> String {
+    serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": method::PING}).to_string()
+}
+
 async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
     let http = target.http()?;
     let url = target.remote.url.as_str();
@@ -141,7 +128,7 @@ async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
     let requests = [
         Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
-            .body(PING.as_bytes().to_vec()),
+            .body(ping().into_bytes()),
         Request::get(url).body(Vec::new()),
     ];
     let mut taken = None;

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::config::Secret;
 
+/// The response to a registration (RFC 7591 section 3.2.1).
 #[derive(Deserialize)]
-struct RegistrationResponse {
+pub(super) struct RegistrationResponse {
     client_id: String,
     #[serde(default)]
     client_secret: Option<String>,
@@ -90,7 +91,8 @@ fn preferred_auth_method(auth_server: &AuthServer) -> AuthMethod {
 }
 
 impl RegistrationResponse {
-    fn into_client(self, redirect_uri: &str, asked: AuthMethod) -> AuthClient {
+    /// Returns the registered client. `asked` is the requested authentication method.
+    pub(super) fn into_client(self, redirect_uri: &str, asked: AuthMethod) -> AuthClient {
         let secret = self.client_secret.filter(|secret| !secret.is_empty());
         let said = self.token_endpoint_auth_method.as_deref().and_then(AuthMethod::from_name);
         let method = match (said.unwrap_or(asked), &secret) {

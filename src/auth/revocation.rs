@@ -42,7 +42,7 @@ impl Auth {
     pub(crate) async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
         let target =
             LoginTarget::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
-        let store = &self.0.store;
+        let store = self.store();
         let lock = store.lock(&target.key).await?;
         // An unreadable login cannot be revoked, but it can be deleted.
         let login = store.run_for(&target.key, LoginStore::read).await.ok().flatten();

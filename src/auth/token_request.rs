@@ -10,7 +10,7 @@ use oauth2::{
 use super::{
     auth_client::AuthClient,
     auth_method::AuthMethod,
-    credential::{Credential, Tokens},
+    credential::{Credential, LoginLifetime, Tokens},
     discovery::AuthServer,
     guarded_client::GuardedClient,
     login_error::TokenError,
@@ -39,8 +39,8 @@ impl TokenGrant {
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
         if Authorization::bearer(access.expose()).is_none() {
-            let why = "the token contains invalid characters (RFC 6750 section 2.1)";
-            return Err(TokenError::Refused(why.to_owned()));
+            let why = "it contains invalid characters (RFC 6750 section 2.1)";
+            return Err(TokenError::InvalidToken(why.to_owned()));
         }
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let kind = serde_json::to_value(response.token_type()).unwrap_or_default();
@@ -48,8 +48,8 @@ impl TokenGrant {
         // Many servers use a type name of their own for bearer tokens, so that only known other
         // types are refused.
         if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
-            let why = format!("the token has the type {kind:?}, which dormouse does not support");
-            return Err(TokenError::Refused(why));
+            let why = format!("it has the type {kind:?}, which dormouse does not support");
+            return Err(TokenError::InvalidToken(why));
         }
         let scopes = response.scopes();
         let scopes = scopes.map(|all| scopes::valid_scopes(all.iter().map(|scope| scope.as_str())));
@@ -65,8 +65,8 @@ impl TokenGrant {
         asked: Vec<String>,
     ) -> Credential {
         let mut login = Credential::from_client(server, auth_server, client);
-        (login.facts.scopes, login.facts.asked) = (asked.clone(), asked);
-        login.facts.login_id = Some(random_token::<9>());
+        (login.facts.grant.scopes, login.facts.grant.asked) = (asked.clone(), asked);
+        login.facts.grant.login_id = Some(random_token::<9>());
         self.into_renewed(login)
     }
 
@@ -77,15 +77,18 @@ impl TokenGrant {
         // The old refresh token stays valid if the response has no new one (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
         let now = unix_seconds(SystemTime::now());
-        facts.obtained_at = now;
         // A lifetime of 0 counts as unknown, or the token would be renewed in an endless loop; the
         // server will refuse the token once it has expired.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
-        facts.expires_at = life.map(|life| now + life);
+        facts.lifetime = LoginLifetime {
+            obtained_at: now,
+            expires_at: life.map(|life| now + life),
+            is_renewable: tokens.refresh.is_some(),
+            is_usable: true,
+        };
         if let Some(scopes) = scopes {
-            facts.scopes = scopes;
+            facts.grant.scopes = scopes;
         }
-        (facts.is_renewable, facts.is_usable) = (tokens.refresh.is_some(), true);
         Credential { facts, client_secret, tokens: Some(tokens), is_in_file }
     }
 }
@@ -144,7 +147,7 @@ pub(super) async fn request_client_credentials(
         // This grant needs no refresh token, and authorization servers refuse `offline_access`.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
     let shown = client.assertion(&auth_server.issuer);
-    for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {
+    for (name, value) in shown.map_err(|error| TokenError::NoProof(error.to_string()))? {
         request = request.add_extra_param(name, value);
     }
     let answer = request.request_async(&auth_server.http).await;

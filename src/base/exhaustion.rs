@@ -20,9 +20,26 @@ pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     }
 }
 
+/// Returns the error for a thread that the system cannot start.
+pub(super) fn no_thread() -> io::Error {
+    #[cfg(unix)]
+    {
+        io::Error::from_raw_os_error(nix::errno::Errno::EAGAIN as i32)
+    }
+    #[cfg(not(unix))]
+    {
+        io::ErrorKind::OutOfMemory.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lack_of_threads_is_exhaustion() {
+        assert!(is_exhaustion(&no_thread()));
+    }
 
     #[cfg(unix)]
     #[test]

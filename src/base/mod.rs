@@ -2,25 +2,33 @@
 
 mod backoff;
 mod blocking;
+mod causes;
 mod characters;
 mod exhaustion;
-mod file_lock;
 mod files;
+#[cfg(any(test, fuzzing))]
+mod fuzz_input;
 mod lock;
+mod lock_wait;
 mod random_token;
 #[cfg(test)]
 mod sequences;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use blocking::run_blocking;
+pub(crate) use blocking::{resolve_name, run_blocking};
+pub(crate) use causes::with_causes;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;
-pub(crate) use file_lock::lock_file;
 pub(crate) use files::{
-    ReplaceError, create_file, make_private, make_private_directory, read_at_most, read_bounded,
-    read_text, remove_file, replace_file,
+    ReplaceError, StagedFile, WriteOptions, create_file, make_private, make_private_directory,
+    read_at_most, read_bounded, read_text, remove_file, replace_file,
 };
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzz_input::{Choices, FuzzInput, run_to_end};
 pub(crate) use lock::Lock;
+pub(crate) use lock_wait::{
+    LockError, lock_file, try_lock_file, wait_for_lock, wait_for_lock_blocking,
+};
 pub(crate) use random_token::random_token;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};

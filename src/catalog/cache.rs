@@ -7,7 +7,6 @@
 use std::{
     collections::BTreeSet,
     io,
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::{
     config::ServerConfig,
-    store::{FileStore, PruneLimits, Store, lease_blocking},
+    store::{PruneLimits, Store, lease_blocking},
 };
 
 /// The extension of a stored catalog.
@@ -56,16 +55,16 @@ pub struct Cache {
 /// The reason why a catalog cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    #[error("cannot use {path}: {cause}")]
-    Io { path: PathBuf, cause: io::Error },
-    #[error("cannot read {path}: {reason}")]
-    Unreadable { path: PathBuf, reason: RecordError },
+    #[error("cannot use {place}: {cause}")]
+    Io { place: String, cause: io::Error },
+    #[error("cannot read {place}: {reason}")]
+    Unreadable { place: String, reason: RecordError },
 }
 
 impl Cache {
-    /// Keeps catalogs as files in a directory.
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { store: Arc::new(FileStore::new(directory)), added: Arc::default() }
+    /// Keeps catalogs in a store.
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, added: Arc::default() }
     }
 
     /// Reads a record of a server: one for the same declared capabilities, or else one for a
@@ -117,7 +116,7 @@ impl Cache {
 
     fn load(&self, key: &CatalogKey) -> Result<StoredServer, CacheError> {
         let name = key.name(CATALOG);
-        let path = || self.store.place(&name);
+        let place = || self.store.describe(&name);
         // A build with a larger limit may have stored the catalog.
         let stored = match self.store.get(&name, 4 * MAX_CATALOG_BYTES as u64) {
             Ok(Some(stored)) => stored,
@@ -134,12 +133,15 @@ impl Cache {
                     io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge
                 ) =>
             {
-                return Err(CacheError::Unreadable { path: path(), reason: RecordError::Damaged });
+                return Err(CacheError::Unreadable {
+                    place: place(),
+                    reason: RecordError::Damaged,
+                });
             }
-            Err(cause) => return Err(CacheError::Io { path: path(), cause }),
+            Err(cause) => return Err(CacheError::Io { place: place(), cause }),
         };
         StoredServer::decode(stored)
-            .map_err(|reason| CacheError::Unreadable { path: path(), reason })
+            .map_err(|reason| CacheError::Unreadable { place: place(), reason })
     }
 
     /// Stores a catalog that has just been fetched, and returns the names of the tools whose
@@ -208,7 +210,8 @@ impl Cache {
         key: &CatalogKey,
         change: impl FnOnce(&mut StoredServer) -> T,
     ) -> Result<T, CacheError> {
-        let failed = |cause| CacheError::Io { path: self.store.place(""), cause };
+        let name = key.name(CATALOG);
+        let failed = |cause| CacheError::Io { place: self.store.describe(&name), cause };
         let _lease =
             lease_blocking(self.store.as_ref(), LEASE).map_err(|error| failed(error.into()))?;
         let mut stored = match self.load(key) {
@@ -219,7 +222,6 @@ impl Cache {
             loaded => loaded?,
         };
         let outcome = change(&mut stored);
-        let name = key.name(CATALOG);
         let is_new = !self.store.exists(&name);
         self.store.put(&name, &encode_bounded(stored)).map_err(failed)?;
         if is_new && self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(PRUNE_INTERVAL) {
@@ -251,7 +253,7 @@ impl Cache {
         match self.store.rename(&name, &aside) {
             Ok(true) => {
                 tracing::warn!(
-                    path = %self.store.place(&aside).display(),
+                    path = self.store.describe(&aside),
                     "stored catalog was damaged and has been set aside; with `pin: block` its \
                         tools are blocked until `dormouse approve`"
                 );
@@ -259,8 +261,8 @@ impl Cache {
             // Another process has set it aside.
             Ok(false) => {}
             Err(error) => {
-                let path = self.store.place(&name);
-                tracing::warn!(path = %path.display(), %error, "stored catalog is damaged");
+                let path = self.store.describe(&name);
+                tracing::warn!(path, %error, "stored catalog is damaged");
             }
         }
     }
@@ -292,6 +294,7 @@ mod tests {
     use std::{
         collections::BTreeMap,
         fs::{self, File},
+        path::Path,
     };
 
     use serde_json::json;
@@ -300,8 +303,13 @@ mod tests {
     use crate::{
         catalog::{Item as _, Tool},
         config::{Launch, Transport},
+        store::FileStore,
         wire::Raw,
     };
+
+    fn cache_in(directory: &Path) -> Cache {
+        Cache::new(Arc::new(FileStore::new(directory)))
+    }
 
     fn names(changes: &[DefinitionChange]) -> Vec<&str> {
         changes.iter().map(|change| change.now.name.as_str()).collect()
@@ -321,13 +329,13 @@ mod tests {
     #[test]
     fn a_damaged_file_is_set_aside_and_replaced() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path().join("catalogs"));
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         assert!(cache.read(&key, None).is_none());
         let catalog = ServerCatalog::unknown();
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
-        fs::write(cache.store.place(&key.name(CATALOG)), "{").unwrap();
+        fs::write(directory.path().join(key.name(CATALOG)), "{").unwrap();
         assert!(cache.read(&key, None).is_none());
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert!(cache.store.exists(&key.name(DAMAGED)));
@@ -337,13 +345,13 @@ mod tests {
     #[test]
     fn tools_of_a_damaged_file_are_unverified_until_all_are_approved() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         let catalog = tool("good", "roots");
         let unverified = || Vec::from_iter(cache.pins(&key).unverified(&Digests::of(&catalog)));
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert!(unverified().is_empty());
-        fs::write(cache.store.place(&key.name(CATALOG)), "{").unwrap();
+        fs::write(directory.path().join(key.name(CATALOG)), "{").unwrap();
         assert_eq!(unverified(), ["a"]);
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(unverified(), ["a"], "what was lost is not learned again");
@@ -354,7 +362,7 @@ mod tests {
     #[test]
     fn pins_of_an_oversized_catalog_are_stored_without_it() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         let large = tool(&"x".repeat(MAX_CATALOG_BYTES), "roots");
         cache.learn(&key, "s", &large, &Pins::default()).unwrap();
@@ -367,9 +375,9 @@ mod tests {
     #[test]
     fn a_sparse_file_of_many_gigabytes_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
-        File::create(cache.store.place(&key.name(CATALOG))).unwrap().set_len(20 << 30).unwrap();
+        File::create(directory.path().join(key.name(CATALOG))).unwrap().set_len(20 << 30).unwrap();
         assert!(cache.read(&key, None).is_none());
         assert!(cache.pins(&key).is_incomplete());
     }
@@ -377,7 +385,7 @@ mod tests {
     #[test]
     fn a_record_for_the_same_capabilities_is_preferred_to_a_superset() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         let sets = [vec!["roots", "sampling"], vec!["roots"], vec![]];
         for declared in &sets {
@@ -408,7 +416,7 @@ mod tests {
     #[test]
     fn a_changed_tool_is_reported_for_all_capabilities_until_approved() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         let learn = |catalog: &ServerCatalog| {
             Vec::from_iter(cache.learn(&key, "s", catalog, &Pins::default()).unwrap())
@@ -425,13 +433,13 @@ mod tests {
     #[test]
     fn a_file_of_a_newer_version_is_not_overwritten() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("a")).unwrap();
         let newer = "{\"dormouse-catalog\":99,\"sha256\":\"\"}\n{}\n";
-        fs::write(cache.store.place(&key.name(CATALOG)), newer).unwrap();
+        fs::write(directory.path().join(key.name(CATALOG)), newer).unwrap();
         assert!(cache.read(&key, None).is_none());
         assert!(cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).is_err());
-        assert_eq!(fs::read_to_string(cache.store.place(&key.name(CATALOG))).unwrap(), newer);
+        assert_eq!(fs::read_to_string(directory.path().join(key.name(CATALOG))).unwrap(), newer);
     }
 
     #[test]
@@ -440,7 +448,7 @@ mod tests {
         let abandoned = directory.path().join(".writing-1");
         let file = File::create(&abandoned).unwrap();
         file.set_modified(SystemTime::now() - std::time::Duration::from_hours(2)).unwrap();
-        let cache = Cache::new(directory.path());
+        let cache = cache_in(directory.path());
         let key = CatalogKey::of(&config("new")).unwrap();
         cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).unwrap();
         assert!(!abandoned.exists() && cache.read(&key, None).is_some());

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::config::{Launch, ServerConfig, Transport};
+use crate::{
+    base::hex,
+    config::{Launch, ServerConfig, Transport},
+};
 
 /// The identity of a stored catalog: equal for config entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,9 +33,9 @@ impl CatalogKey {
                 "headers": remote.headers.keys().collect::<Vec<_>>(),
             }),
         };
-        let protocol = config.protocol.name();
+        let protocol = config.connecting.protocol.name();
         let digest = Sha256::digest(format!("{protocol} {decisive}"));
-        Some(Self(super::hex(&digest[..16])))
+        Some(Self(hex(&digest[..16])))
     }
 
     /// Returns the name of a stored value about the server.
@@ -102,5 +105,11 @@ mod tests {
         ] {
             assert_eq!(counts(argument), expected, "{argument:?}");
         }
+    }
+
+    #[test]
+    fn catalog_of_0_1_0_is_found() {
+        let key = CatalogKey::of(&config("golden-server", &[])).unwrap();
+        assert_eq!(key.name("catalog"), "de66ddb515dbfe4cc53ecc031eeee45f.catalog");
     }
 }

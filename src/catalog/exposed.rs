@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ServerCatalog, ServerDocuments, tool_names};
-use crate::config::ServerConfig;
+use crate::config::OfferRules;
 
 /// The part of a catalog that the config lets through.
 #[derive(Debug)]
@@ -33,24 +33,20 @@ pub enum WithheldReason {
     Changed,
 }
 
-/// The way in which a server's tools are named in lists.
+/// The way in which the tools of an offer are named in lists.
 #[derive(Clone, Copy, Debug)]
-pub enum Naming<'a> {
+pub(super) enum Naming<'a> {
     /// The server's own names.
     Bare,
     /// Names of the form `<part>__<tool>`.
-    Long { part: &'a str, server: &'a str },
+    Long { part: &'a str, offer: &'a str },
 }
 
 impl WithheldReason {
     /// Returns the reason why a tool is withheld, if it is. `changed` holds the tools to withhold
     /// because their definitions have changed.
-    pub(super) fn of(
-        tool: &str,
-        config: &ServerConfig,
-        changed: &BTreeSet<String>,
-    ) -> Option<Self> {
-        if !config.offer.features.tools || !config.offer.tools.allow(tool) {
+    pub(super) fn of(tool: &str, rules: &OfferRules, changed: &BTreeSet<String>) -> Option<Self> {
+        if !rules.allow_tool(tool) {
             return Some(Self::SwitchedOff);
         }
         changed.contains(tool).then_some(Self::Changed)
@@ -60,17 +56,17 @@ impl WithheldReason {
 impl ExposedCatalog {
     /// Creates the view of a catalog. `changed` holds the tools to withhold because their
     /// definitions have changed.
-    pub fn new(
+    pub(super) fn new(
         catalog: &Arc<ServerCatalog>,
-        config: &ServerConfig,
+        rules: &OfferRules,
         changed: &BTreeSet<String>,
         naming: Naming<'_>,
     ) -> Self {
         let withheld_entry =
-            |name: &String| Some((name.clone(), WithheldReason::of(name, config, changed)?));
+            |name: &String| Some((name.clone(), WithheldReason::of(name, rules, changed)?));
         let withheld: BTreeMap<String, WithheldReason> =
             catalog.tools.iter().filter_map(|tool| withheld_entry(&tool.name)).collect();
-        let features = config.offer.features;
+        let features = rules.features;
         let is_whole = withheld.is_empty() && features.resources && features.prompts;
         let whole = catalog.clone();
         let catalog = if is_whole {
@@ -99,6 +95,15 @@ impl ExposedCatalog {
         self.for_model.iter().map(|place| self.catalog.tools[*place].name.as_str()).collect()
     }
 
+    /// Returns the part of the catalog that narrower rules let through.
+    #[must_use]
+    pub(super) fn narrowed(&self, rules: &OfferRules, naming: Naming<'_>) -> Self {
+        let withheld = self.withheld.iter();
+        let changed = withheld.filter(|(_, why)| **why == WithheldReason::Changed);
+        let changed = changed.map(|(tool, _)| tool.clone()).collect();
+        Self::new(&self.whole, rules, &changed, naming)
+    }
+
     /// Returns a copy in which tools have the server's own names.
     #[must_use]
     pub fn bare(&self) -> Self {
@@ -118,7 +123,7 @@ impl Naming<'_> {
         let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
         match self {
             Self::Bare => tools.into_iter().map(str::to_owned).collect(),
-            Self::Long { part, server } => tool_names::tool_names(part, server, &tools),
+            Self::Long { part, offer } => tool_names::tool_names(part, offer, &tools),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Inventory {
         let stock = |tool: &Tool| ToolSummary {
             name: tool.name.clone(),
             description: tool.description.clone(),
-            state: match WithheldReason::of(&tool.name, config, blocked) {
+            state: match WithheldReason::of(&tool.name, &config.offer, blocked) {
                 None => ToolState::Shown,
                 Some(WithheldReason::SwitchedOff) => ToolState::Hidden,
                 Some(WithheldReason::Changed) => ToolState::Blocked,

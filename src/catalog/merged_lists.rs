@@ -13,19 +13,32 @@ pub enum ResourceRoute {
     Unlisted,
 }
 
+/// The prompts and resources of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedLists<'a> {
+    snapshot: &'a Snapshot,
+}
+
 impl Snapshot {
-    /// Returns every live server, in the order of their claims to names and URIs. This is config
-    /// order, but in stable lists the servers that hosts have loaded come last, so that they change
+    pub fn merged_lists(&self) -> MergedLists<'_> {
+        MergedLists { snapshot: self }
+    }
+}
+
+impl<'a> MergedLists<'a> {
+    /// Returns every live offer, in the order of their claims to names and URIs. This is config
+    /// order, but in stable lists the offers that hosts have loaded come last, so that they change
     /// nothing that is listed.
-    fn claimants(&self) -> Vec<Claimant<'_>> {
-        let mut claimants: Vec<Claimant<'_>> = self
+    fn claimants(self) -> Vec<Claimant<'a>> {
+        let mut claimants: Vec<Claimant<'a>> = self
+            .snapshot
             .live()
-            .map(|(server, view, exposed)| Claimant {
-                server,
-                view,
+            .map(|(at, offer, exposed)| Claimant {
+                at,
+                offer,
                 catalog: &exposed.catalog,
                 is_listed: matches!(
-                    view.visibility(self.settings.lists.listing),
+                    offer.visibility(self.snapshot.settings.lists.listing),
                     OfferVisibility::Live(_)
                 ),
             })
@@ -34,19 +47,19 @@ impl Snapshot {
         claimants
     }
 
-    /// Returns every prompt of every live server.
-    pub fn prompts(&self) -> Vec<ExposedPrompt<'_>> {
+    /// Returns every prompt of every live offer.
+    pub fn prompts(self) -> Vec<ExposedPrompt<'a>> {
         let mut taken = HashSet::new();
         let mut exposed = Vec::new();
-        for Claimant { server, view, catalog, is_listed } in self.claimants() {
+        for Claimant { at, offer, catalog, is_listed } in self.claimants() {
             for prompt in &catalog.prompts {
-                let is_of_another = self.tools().is_named_after_another(server, &prompt.name);
+                let is_of_another = self.snapshot.tools().is_named_after_another(at, &prompt.name);
                 let name = if !is_of_another && taken.insert(prompt.name.as_str()) {
                     prompt.name.clone()
                 } else {
-                    format!("{}__{}", view.part, prompt.name)
+                    format!("{}__{}", offer.part, prompt.name)
                 };
-                exposed.push(ExposedPrompt { name, server, prompt, is_listed });
+                exposed.push(ExposedPrompt { name, offer: at, prompt, is_listed });
             }
         }
         exposed
@@ -54,21 +67,21 @@ impl Snapshot {
 
     /// Returns the server of a prompt and the server's own name for it. Every prompt also has its
     /// long name.
-    pub fn resolve_prompt(&self, name: &str) -> Option<(ServerId, String)> {
+    pub fn resolve_prompt(self, name: &str) -> Option<(ServerId, String)> {
         let prompts = self.prompts();
         let is_long = |exposed: &&ExposedPrompt<'_>| {
-            let part = &self.offers[exposed.server].part;
+            let part = &self.snapshot.offers[exposed.offer].part;
             name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
                 == Some(&exposed.prompt.name)
         };
         let exact = prompts.iter().find(|exposed| exposed.name == name);
         let found = exact.or_else(|| prompts.iter().find(is_long))?;
-        Some((self.offers[found.server].server, found.prompt.name.clone()))
+        Some((self.snapshot.offers[found.offer].server(), found.prompt.name.clone()))
     }
 
     /// Returns the resources to list. Of equal URIs the first claimant's is listed.
-    pub fn resources(&self) -> Vec<Raw> {
-        unique(self, |catalog| {
+    pub fn resources(self) -> Vec<Raw> {
+        self.unique(|catalog| {
             catalog
                 .resources
                 .iter()
@@ -78,8 +91,8 @@ impl Snapshot {
     }
 
     /// Returns the resource templates to list. Of equal templates the first claimant's is listed.
-    pub fn templates(&self) -> Vec<Raw> {
-        unique(self, |catalog| {
+    pub fn templates(self) -> Vec<Raw> {
+        self.unique(|catalog| {
             let templates = catalog.templates.iter();
             templates.map(|template| (template.uri_template.as_str(), &template.raw)).collect()
         })
@@ -87,7 +100,7 @@ impl Snapshot {
 
     /// Returns the server that a URI belongs to. `uri` may also be a template, as named in a
     /// completion.
-    pub fn route_resource(&self, uri: &str) -> ResourceRoute {
+    pub fn route_resource(self, uri: &str) -> ResourceRoute {
         let claimants = self.claimants();
         let is_listed = |catalog: &ServerCatalog| {
             catalog.resources.iter().any(|resource| resource.uri == uri)
@@ -108,47 +121,44 @@ impl Snapshot {
             .find(|claimant| is_listed(claimant.catalog))
             .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)))
             .or_else(|| claimants.iter().find(|claimant| shows(claimant.catalog)));
-        let id = |claimant: &Claimant<'_>| self.offers[claimant.server].server;
+        let id = |claimant: &Claimant<'_>| claimant.offer.server();
         found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(id(claimant)))
     }
-}
 
-/// Returns the items of all live servers; of those with equal keys the first one.
-fn unique<'a>(
-    snapshot: &'a Snapshot,
-    items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>,
-) -> Vec<Raw> {
-    let mut taken = HashSet::new();
-    let listed = snapshot.claimants().into_iter().filter(|claimant| claimant.is_listed);
-    let all = listed.flat_map(|claimant| items(claimant.catalog));
-    all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
-}
+    /// Returns the items of all live offers; of those with equal keys the first one.
+    fn unique(self, items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>) -> Vec<Raw> {
+        let mut taken = HashSet::new();
+        let listed = self.claimants().into_iter().filter(|claimant| claimant.is_listed);
+        let all = listed.flat_map(|claimant| items(claimant.catalog));
+        all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
+    }
 
-impl Snapshot {
-    /// Returns the items that two live servers list under one name, for servers of which at least
-    /// one is new.
-    pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
+    /// Returns the items that offers of two servers list under one name, if at least one of the two
+    /// offers is new.
+    pub fn collisions(self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
         let mut found = Vec::new();
         let (mut uris, mut names) = (HashMap::new(), HashMap::new());
-        for (server, view, exposed) in self.live() {
+        for (at, offer, exposed) in self.snapshot.live() {
+            let collides = |(first_at, first): (usize, &Offer)| {
+                first.server() != offer.server() && (is_new(first_at) || is_new(at))
+            };
             for resource in &exposed.catalog.resources {
-                let (first, first_view) =
-                    *uris.entry(resource.uri.as_str()).or_insert((server, view));
-                if first != server && (is_new(first) || is_new(server)) {
-                    let (uri, hidden, shown) = (&resource.uri, &view.name, &first_view.name);
+                let first = *uris.entry(resource.uri.as_str()).or_insert((at, offer));
+                if collides(first) {
+                    let (uri, hidden, shown) = (&resource.uri, &offer.name, &first.1.name);
                     let text = format!(
                         "resource {uri} of server {hidden:?} is hidden by that of {shown:?}"
                     );
-                    found.push(Collision { servers: [first, server], text });
+                    found.push(Collision { servers: [first.1.server(), offer.server()], text });
                 }
             }
             for prompt in &exposed.catalog.prompts {
-                let first = *names.entry(prompt.name.as_str()).or_insert(server);
-                if first != server && (is_new(first) || is_new(server)) {
-                    let (name, part, of) = (&prompt.name, &view.part, &view.name);
+                let first = *names.entry(prompt.name.as_str()).or_insert((at, offer));
+                if collides(first) {
+                    let (name, part, of) = (&prompt.name, &offer.part, &offer.name);
                     let text =
                         format!("prompt {name} of server {of:?} is listed as {part}__{name}");
-                    found.push(Collision { servers: [first, server], text });
+                    found.push(Collision { servers: [first.1.server(), offer.server()], text });
                 }
             }
         }
@@ -159,15 +169,16 @@ impl Snapshot {
 /// An item that two servers list under the same name or URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
-    pub servers: [usize; 2],
+    pub servers: [ServerId; 2],
     /// A description for the log; it quotes text of the servers.
     pub text: String,
 }
 
-/// A live server with a claim to the names of its prompts and to the URIs of its resources.
+/// A live offer with a claim to the names of its prompts and to the URIs of its resources.
 struct Claimant<'a> {
-    server: usize,
-    view: &'a Offer,
+    /// The position of the offer.
+    at: usize,
+    offer: &'a Offer,
     catalog: &'a ServerCatalog,
     is_listed: bool,
 }
@@ -176,7 +187,8 @@ struct Claimant<'a> {
 /// for others (see `docs/design/names.md`).
 pub struct ExposedPrompt<'a> {
     pub name: String,
-    pub server: usize,
+    /// The position of the offer.
+    pub offer: usize,
     pub prompt: &'a Prompt,
     pub is_listed: bool,
 }

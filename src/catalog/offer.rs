@@ -1,41 +1,30 @@
 //! The unit that is listed and loaded.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::ExposedCatalog;
-use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
+use super::{ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming};
+use crate::config::{Listing, OfferRules, ServerConfig, Startup};
 
-/// The number of a server, which stays the same for as long as the process lives. The server's
-/// position in a snapshot may change with the config.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServerId(pub usize);
-
-impl ServerId {
-    /// Numbers the servers of the first config in their order.
-    pub fn number(servers: &[ServerConfig]) -> Vec<(Self, &ServerConfig)> {
-        servers.iter().enumerate().map(|(number, server)| (Self(number), server)).collect()
-    }
-}
-
-/// The unit that is listed and loaded: all that one server has, as a host may see it. A server is
-/// the unit of connection.
+/// The unit that is listed and loaded: what a host may see of one server. The server is the unit
+/// of connection, and may have several offers.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// The server whose connection serves the offer.
-    pub server: ServerId,
+    pub id: OfferId,
     pub name: String,
     /// The offer's part of directly listed names.
     pub part: String,
     pub description: Option<String>,
     pub is_lazy: bool,
-    pub features: Features,
-    pub rules: ToolRules,
+    /// The parts of the server that the offer contains.
+    pub rules: OfferRules,
     pub presence: Presence,
     /// The catalog from the last connection, perhaps in another run. It is used for search, for
     /// counts and for the `direct` surface only.
     pub known: Option<Arc<ExposedCatalog>>,
     /// The cause of failure of the last requested load, until a load succeeds.
     pub failure: Option<String>,
+    /// True if tools are listed with the server's own names.
+    pub(super) is_bare: bool,
 }
 
 /// The visible state of an offer. Awake and asleep servers do not differ here.
@@ -71,33 +60,43 @@ pub enum OfferVisibility<'a> {
     Hidden,
 }
 
+impl Presence {
+    /// Returns the reason why the catalog is live, if it is.
+    pub fn origin(&self) -> Option<LoadOrigin> {
+        match self {
+            Self::Live { origin, .. } => Some(*origin),
+            Self::Offered { .. } | Self::Evicted | Self::Disabled => None,
+        }
+    }
+}
+
 impl Offer {
-    /// Returns the offer of a server that the config no longer has.
-    pub(super) fn gone(server: ServerId) -> Self {
+    /// Returns an offer that the config no longer has.
+    pub(super) fn gone(id: OfferId) -> Self {
         Self {
-            server,
+            id,
             name: "removed from the config".to_owned(),
             part: String::new(),
             description: None,
             is_lazy: false,
-            features: Features::default(),
-            rules: ToolRules::default(),
+            rules: OfferRules::default(),
             presence: Presence::Disabled,
             known: None,
             failure: None,
+            is_bare: true,
         }
     }
 
-    /// Returns the offer of a server about which nothing is known.
-    pub(super) fn unloaded(server: ServerId, part: String, config: &ServerConfig) -> Self {
+    /// Returns the offer of everything that a server has, before it was connected. The snapshot
+    /// that contains it determines its `part`.
+    pub(super) fn unloaded(server: ServerId, config: &ServerConfig) -> Self {
         Self {
-            server,
+            id: OfferId::whole(server),
             name: config.name.clone(),
-            part,
+            part: String::new(),
             description: config.description.clone(),
             is_lazy: config.startup == Startup::Lazy,
-            features: config.offer.features,
-            rules: config.offer.tools.clone(),
+            rules: config.offer.clone(),
             presence: if config.enabled {
                 Presence::Offered { trouble: None }
             } else {
@@ -105,7 +104,31 @@ impl Offer {
             },
             known: None,
             failure: None,
+            is_bare: false,
         }
+    }
+
+    /// Returns the server whose connection serves the offer.
+    pub fn server(&self) -> ServerId {
+        self.id.server()
+    }
+
+    fn naming(&self) -> Naming<'_> {
+        if self.is_bare {
+            Naming::Bare
+        } else {
+            Naming::Long { part: &self.part, offer: &self.name }
+        }
+    }
+
+    /// Returns what the offer shows of its server's catalog. `changed` holds the tools to withhold
+    /// because their definitions have changed.
+    pub fn expose(
+        &self,
+        catalog: &Arc<ServerCatalog>,
+        changed: &BTreeSet<String>,
+    ) -> Arc<ExposedCatalog> {
+        Arc::new(ExposedCatalog::new(catalog, &self.rules, changed, self.naming()))
     }
 
     /// Returns the live catalog, or else the catalog from the last connection.
@@ -143,7 +166,7 @@ impl Offer {
 
     /// Returns whether the config permits a tool of this name, listed or not.
     pub(super) fn allows(&self, tool: &str) -> bool {
-        self.features.tools && self.rules.allow(tool)
+        self.rules.allow_tool(tool)
     }
 
     /// Returns whether calls may name the offer: it is loaded, or can be loaded.
@@ -151,15 +174,33 @@ impl Offer {
         matches!(self.presence, Presence::Offered { .. } | Presence::Live { .. })
     }
 
+    /// Returns a copy that no host sees.
+    pub(super) fn hidden(&self) -> Self {
+        Self { presence: Presence::Disabled, known: None, ..self.clone() }
+    }
+
+    /// Returns a copy with only those tools that match these names or globs.
+    pub(super) fn narrowed(&self, tools: &[String]) -> Self {
+        let mut narrowed = self.clone();
+        narrowed.rules.tools.restrict(tools);
+        narrowed.with_catalogs(|offer, exposed| exposed.narrowed(&offer.rules, offer.naming()))
+    }
+
     /// Returns a copy in which tools have the server's own names.
     pub(super) fn bare(&self) -> Self {
-        let bare = |exposed: &Arc<ExposedCatalog>| Arc::new(exposed.bare());
+        let bare = Self { is_bare: true, ..self.clone() };
+        bare.with_catalogs(|_, exposed| exposed.bare())
+    }
+
+    /// Replaces the live catalog and the known one.
+    fn with_catalogs(self, replaced: impl Fn(&Self, &ExposedCatalog) -> ExposedCatalog) -> Self {
         let presence = match &self.presence {
             Presence::Live { exposed, origin } => {
-                Presence::Live { exposed: bare(exposed), origin: *origin }
+                Presence::Live { exposed: Arc::new(replaced(&self, exposed)), origin: *origin }
             }
             other => other.clone(),
         };
-        Self { presence, known: self.known.as_ref().map(bare), ..self.clone() }
+        let known = self.known.as_ref().map(|known| Arc::new(replaced(&self, known)));
+        Self { presence, known, ..self }
     }
 }

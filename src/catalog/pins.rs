@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{ServerCatalog, Tool};
-use crate::{config::Pin, wire::edit};
+use crate::{base::hex, config::Pin, wire::edit};
 
 /// Maximum number of pinned tools of one server. Beyond it the pins are incomplete.
 const MAX_PINNED_TOOLS: usize = 10_000;
@@ -173,7 +173,7 @@ fn digest(tool: &Tool) -> String {
         }
         sha.update([0]);
     }
-    super::hex(&sha.finalize()[..16])
+    hex(&sha.finalize()[..16])
 }
 
 #[cfg(test)]

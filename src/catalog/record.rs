@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
+    base::hex,
     config::Framing,
     protocol::{Era, Greeting},
     wire::{Raw, edit},
@@ -68,13 +69,38 @@ struct RecordMetadata {
     took_ms: u64,
     era: Era,
     version: String,
-    speaks_legacy: Option<bool>,
-    speaks_modern: Option<bool>,
-    is_sse: bool,
+    #[serde(flatten)]
+    spoken: SpokenMetadata,
     declared: Vec<String>,
     fresh_for_ms: Option<u64>,
     instructions: Option<String>,
     description: Option<String>,
+}
+
+/// The eras and the framing that a server was seen to use.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpokenMetadata {
+    speaks_legacy: Option<bool>,
+    speaks_modern: Option<bool>,
+    is_sse: bool,
+}
+
+impl SpokenMetadata {
+    fn of(spoken: ProtocolSupport) -> Self {
+        let ProtocolSupport { legacy, modern, framing, .. } = spoken.certain();
+        let is_sse = framing == Some(Framing::Sse);
+        Self { speaks_legacy: legacy, speaks_modern: modern, is_sse }
+    }
+
+    fn support(&self) -> ProtocolSupport {
+        ProtocolSupport {
+            legacy: self.speaks_legacy,
+            modern: self.speaks_modern,
+            framing: self.is_sse.then_some(Framing::Sse),
+            is_guessed: false,
+        }
+    }
 }
 
 impl Record {
@@ -93,7 +119,6 @@ impl Record {
         let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } =
             &self.catalog;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let spoken = discovery.spoken.certain();
         let since_epoch = self.learned.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let about = RecordMetadata {
             server: self.server.clone(),
@@ -101,9 +126,7 @@ impl Record {
             took_ms: millis(discovery.took),
             era: greeting.era,
             version: greeting.version.clone(),
-            speaks_legacy: spoken.legacy,
-            speaks_modern: spoken.modern,
-            is_sse: spoken.framing == Some(Framing::Sse),
+            spoken: SpokenMetadata::of(discovery.spoken),
             declared: discovery.declared.clone(),
             fresh_for_ms: discovery.fresh_for.map(millis),
             instructions: greeting.instructions.clone(),
@@ -141,14 +164,8 @@ impl Record {
             // Records of older versions of dormouse have no handshake result.
             answer: said.map(|said| said.detached()),
         };
-        let spoken = ProtocolSupport {
-            legacy: about.speaks_legacy,
-            modern: about.speaks_modern,
-            framing: about.is_sse.then_some(Framing::Sse),
-            is_guessed: false,
-        };
         let discovery = Discovery {
-            spoken,
+            spoken: about.spoken.support(),
             took: Duration::from_millis(about.took_ms),
             declared: about.declared,
             fresh_for: about.fresh_for_ms.map(Duration::from_millis),
@@ -179,12 +196,7 @@ impl StoredServer {
         ];
         let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
         body.push(b'\n');
-        let head =
-            FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
-        let mut file = Raw::encode(&head).as_bytes().to_vec();
-        file.push(b'\n');
-        file.append(&mut body);
-        file
+        with_header(body)
     }
 
     /// Decodes the contents of a file.
@@ -199,7 +211,7 @@ impl StoredServer {
             return Err(RecordError::OtherFormat);
         }
         let body = bytes::Bytes::from(file).slice(end + 1..);
-        if super::hex(&Sha256::digest(&body)) != head.sha256 {
+        if hex(&Sha256::digest(&body)) != head.sha256 {
             return Err(RecordError::Damaged);
         }
         Raw::parse(body).ok().and_then(|body| Self::read(&body)).ok_or(RecordError::Damaged)
@@ -216,6 +228,15 @@ impl StoredServer {
         let pins: Pins = pins?.read().ok()?;
         Some(Self { records: records?, pins: pins.with_incomplete(incomplete), former })
     }
+}
+
+/// Returns the contents of a file with this body.
+pub(super) fn with_header(mut body: Vec<u8>) -> Vec<u8> {
+    let head = FileHeader { format: FORMAT_VERSION, sha256: hex(&Sha256::digest(&body)) };
+    let mut file = Raw::encode(&head).as_bytes().to_vec();
+    file.push(b'\n');
+    file.append(&mut body);
+    file
 }
 
 fn items<I: Item>(list: &Raw) -> Option<Vec<I>> {
@@ -272,6 +293,19 @@ mod tests {
         assert_eq!(StoredServer::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
     }
 
+    #[test]
+    fn stored_file_keeps_its_format() {
+        let spoken = ProtocolSupport {
+            modern: Some(true),
+            framing: Some(Framing::Sse),
+            ..Default::default()
+        };
+        let mut record = record();
+        record.catalog.discovery.spoken = spoken;
+        record.catalog.discovery.declared = vec!["roots".to_owned()];
+        insta::assert_snapshot!(String::from_utf8(stored(vec![record]).encode()).unwrap());
+    }
+
     proptest! {
         #[test]
         fn damaged_files_are_rejected(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
@@ -284,5 +318,45 @@ mod tests {
             }
             prop_assert!(StoredServer::decode(whole[..cut % whole.len()].to_vec()).is_err());
         }
+    }
+
+    #[test]
+    fn catalog_of_0_1_0_is_read() {
+        let file = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/cache/dormouse/catalogs/",
+            "de66ddb515dbfe4cc53ecc031eeee45f.catalog"
+        ));
+        let StoredServer { records, pins, former } = StoredServer::decode(file.to_vec()).unwrap();
+        let declared: Vec<_> =
+            records.iter().map(|record| record.catalog.discovery.declared.join(" ")).collect();
+        assert_eq!(declared, ["", "elicitation roots sampling"]);
+        let Record { server, learned, catalog } = &records[0];
+        assert_eq!(server, "notes");
+        assert!(*learned > SystemTime::UNIX_EPOCH + Duration::from_hours(490_000));
+        let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } = catalog;
+        assert_eq!((greeting.era, &*greeting.version), (Era::Legacy, "2025-11-25"));
+        assert_eq!(greeting.instructions.as_deref(), Some("Read \"before\" you write."));
+        let answer = greeting.answer.as_ref().unwrap().as_bytes();
+        assert!(answer.ends_with(br#""instructions": "Read \"before\" you write."}"#));
+        let spoken = discovery.spoken.certain();
+        assert_eq!((spoken.legacy, spoken.modern, spoken.framing), (Some(true), None, None));
+        assert!(!discovery.took.is_zero() && discovery.fresh_for.is_none());
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["read", "write"]);
+        let definition = concat!(
+            r#"{"name": "write", "description": "Writes much.", "#,
+            r#""inputSchema": {"type": "object", "properties": {"z": {}, "a": {}}}}"#
+        )
+        .as_bytes();
+        assert_eq!(tools[1].raw.as_bytes(), definition);
+        assert_eq!(
+            resources[0].raw.as_bytes(),
+            br#"{"uri": "note://1", "name": "one", "new": 1.0}"#
+        );
+        assert_eq!((templates.len(), prompts.len()), (1, 1));
+        // The second definition of the tool was approved; it has changed once more since.
+        assert!(!pins.is_incomplete() && pins.has(&tools[0]) && !pins.has(&tools[1]));
+        assert_eq!(Vec::from_iter(pins.changed(&Digests::of(catalog))), ["write"]);
+        assert!(former.len() == 1 && pins.has(&former[0]));
     }
 }

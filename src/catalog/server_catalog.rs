@@ -60,7 +60,7 @@ impl ServerCatalog {
         Self { greeting, discovery, tools, resources, templates, prompts }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn unknown() -> Self {
         Self::empty(Greeting {
             era: crate::protocol::Era::Legacy,
@@ -112,6 +112,16 @@ pub struct Changes {
 impl Changes {
     pub fn any(self) -> bool {
         self.tools || self.resources || self.prompts
+    }
+
+    /// Returns the lists that either value names.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            resources: self.resources || other.resources,
+            prompts: self.prompts || other.prompts,
+        }
     }
 }
 

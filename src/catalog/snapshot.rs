@@ -1,4 +1,4 @@
-//! The immutable view of all servers at one moment, which is swapped as a whole.
+//! The immutable view of all offers at one moment, which is swapped as a whole.
 
 use std::{
     collections::HashMap,
@@ -6,20 +6,20 @@ use std::{
 };
 
 use super::{
-    Changes, ExposedCatalog, IndexedServer, IndexedTools, LoadOrigin, Naming, Offer, Presence,
+    Changes, ExposedCatalog, IndexedServer, IndexedTools, LoadOrigin, Offer, OfferId, Presence,
     SearchHit, SearchIndex, ServerCatalog, ServerId, ToolRef, tool_names,
 };
-use crate::config::{Listing, ServerConfig, Settings, Wrapping};
+use crate::config::{Listing, ProfileName, ServerConfig, Settings, Wrapping};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub settings: Arc<Settings>,
-    /// The servers in config order.
+    /// The offers in config order.
     pub offers: Vec<Arc<Offer>>,
     /// The tools by directly listed name. Created on first use, since many snapshots follow each
     /// other while the servers start.
     by_listed_name: OnceLock<HashMap<String, ToolRef>>,
-    /// The position of the only visible server, whose names are bare.
+    /// The position of the only visible offer, whose names are bare.
     pub sole: Option<usize>,
     /// `true` once the catalogs of unloaded servers have been read from disk into
     /// `Offer::known`.
@@ -31,122 +31,118 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns the snapshot before any server was connected.
     pub fn new(settings: Arc<Settings>, servers: &[(ServerId, &ServerConfig)]) -> Self {
-        let views: Vec<_> = servers
-            .iter()
-            .zip(parts(servers))
-            .map(|((id, config), part)| Arc::new(Offer::unloaded(*id, part, config)))
-            .collect();
+        let offers = servers.iter().map(|(id, config)| Offer::unloaded(*id, config));
+        Self::of(settings, offers.collect())
+    }
+
+    /// Returns the snapshot of these offers.
+    pub(crate) fn of(settings: Arc<Settings>, mut offers: Vec<Offer>) -> Self {
+        let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
+        let is_wrapped = settings.wrapping != Wrapping::None;
+        for (part, offer) in tool_names::server_parts(&names).into_iter().zip(&mut offers) {
+            (offer.part, offer.is_bare) = (part, is_wrapped);
+        }
         Self {
-            sole: (settings.wrapping != Wrapping::None).then_some(0),
+            sole: is_wrapped.then_some(0),
             settings,
-            offers: views,
+            offers: offers.into_iter().map(Arc::new).collect(),
             by_listed_name: OnceLock::new(),
             is_recalled: false,
             search_index: Arc::default(),
         }
     }
 
-    /// Returns the snapshot after the config has changed. A server for which `is_kept` holds keeps
-    /// its state; its settings come from the new config, and `expose` creates its exposed catalog
-    /// again. Other servers are unknown.
+    /// Returns the snapshot after the config has changed. The offers of a server for which
+    /// `is_kept` holds keep their state; their settings come from the new config, and `expose`
+    /// creates their exposed catalogs again. Nothing is known of other servers.
     #[must_use]
     pub fn reconfigured(
         &self,
         settings: Arc<Settings>,
         servers: &[(ServerId, &ServerConfig)],
         is_kept: impl Fn(ServerId) -> bool,
-        expose: impl Fn(ServerId, &Arc<ServerCatalog>, Naming<'_>) -> Arc<ExposedCatalog>,
+        expose: impl Fn(&Offer, &Arc<ServerCatalog>) -> Arc<ExposedCatalog>,
     ) -> Self {
         let after = Self::new(settings, servers);
-        let offers = after.offers.iter().enumerate().map(|(at, fresh)| {
-            let Some(before) = self.offer(fresh.server).filter(|_| is_kept(fresh.server)) else {
+        let offers = after.offers.iter().map(|fresh| {
+            let Some(before) = self.offer(fresh.id).filter(|_| is_kept(fresh.server())) else {
                 return fresh.clone();
             };
-            let naming = after.naming(at);
             let presence = match &before.presence {
-                Presence::Live { exposed, origin } => Presence::Live {
-                    exposed: expose(fresh.server, &exposed.whole, naming),
-                    origin: *origin,
-                },
+                Presence::Live { exposed, origin } => {
+                    Presence::Live { exposed: expose(fresh, &exposed.whole), origin: *origin }
+                }
                 other => other.clone(),
             };
-            let known = before.known.as_ref();
-            let known = known.map(|known| expose(fresh.server, &known.whole, naming));
+            let known = before.known.as_ref().map(|known| expose(fresh, &known.whole));
             let failure = before.failure.clone();
             Arc::new(Offer { presence, known, failure, ..Offer::clone(fresh) })
         });
         let offers = offers.collect();
-        let is_all_kept = after.offers.iter().all(|offer| is_kept(offer.server));
+        let is_all_kept = after.offers.iter().all(|offer| is_kept(offer.server()));
         Self { is_recalled: self.is_recalled && is_all_kept, ..after.with_offers(offers) }
     }
 
-    /// Returns the position of the server with this id.
-    pub fn position(&self, id: ServerId) -> Option<usize> {
-        self.offers.iter().position(|offer| offer.server == id)
+    /// Returns the offer with this id, if the config still has it.
+    pub fn offer(&self, id: OfferId) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.id == id).map(AsRef::as_ref)
     }
 
-    /// Returns the server with this id, if the config still has it.
-    pub fn offer(&self, id: ServerId) -> Option<&Offer> {
-        self.position(id).map(|position| self.offers[position].as_ref())
+    /// Returns the offers of a server with their positions.
+    pub fn offers_of(&self, server: ServerId) -> impl Iterator<Item = (usize, &Offer)> {
+        let offers = self.offers.iter().map(AsRef::as_ref).enumerate();
+        offers.filter(move |(_, offer)| offer.server() == server)
     }
 
-    /// Returns the naming of a server's tools.
-    pub fn naming(&self, server: usize) -> Naming<'_> {
-        let offer = &self.offers[server];
-        match self.sole {
-            Some(_) => Naming::Bare,
-            None => Naming::Long { part: &offer.part, server: &offer.name },
-        }
-    }
-
-    /// Returns the snapshot in which the server at this position has the given presence, and the
+    /// Returns the snapshot in which the offer at this position has the given presence, and the
     /// lists that change.
     #[must_use]
-    pub fn with(&self, server: usize, presence: Presence) -> (Self, Changes) {
-        let before = &self.offers[server];
+    pub fn with(&self, position: usize, presence: Presence) -> (Self, Changes) {
+        let before = &self.offers[position];
         let changes = changes(&before.presence, &presence);
         let mut offers = self.offers.clone();
         let is_live = matches!(presence, Presence::Live { .. });
         let failure = before.failure.clone().filter(|_| !is_live);
-        offers[server] = Arc::new(Offer { presence, failure, ..Offer::clone(before) });
+        offers[position] = Arc::new(Offer { presence, failure, ..Offer::clone(before) });
         (self.with_offers(offers), changes)
     }
 
     /// Returns the snapshot in which a load of the server has failed. Lists do not change.
     #[must_use]
-    pub fn with_failure(&self, server: ServerId, cause: String) -> Self {
-        let Some(server) = self.position(server) else { return self.clone() };
+    pub fn with_failure(&self, server: ServerId, cause: &str) -> Self {
         let mut offers = self.offers.clone();
-        let before = Offer::clone(&offers[server]);
-        offers[server] = Arc::new(Offer { failure: Some(cause), ..before });
+        for (position, before) in self.offers_of(server) {
+            let failure = Some(cause.to_owned());
+            offers[position] = Arc::new(Offer { failure, ..before.clone() });
+        }
         self.with_offers(offers)
     }
 
-    fn positions(&self) -> HashMap<ServerId, usize> {
-        self.offers.iter().enumerate().map(|(at, offer)| (offer.server, at)).collect()
+    fn positions(&self) -> HashMap<OfferId, usize> {
+        self.offers.iter().enumerate().map(|(at, offer)| (offer.id, at)).collect()
     }
 
     /// Returns the snapshot with these catalogs from the servers' last connections as known.
     #[must_use]
-    pub fn recalled(&self, known: Vec<(ServerId, Arc<ExposedCatalog>)>) -> Self {
+    pub fn recalled(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Self {
         let positions = self.positions();
         let mut offers = self.offers.clone();
-        for (server, exposed) in known {
-            let Some(server) = positions.get(&server).copied() else { continue };
-            let before = Offer::clone(&offers[server]);
-            offers[server] = Arc::new(Offer { known: Some(exposed), ..before });
+        for (id, exposed) in known {
+            let Some(at) = positions.get(&id).copied() else { continue };
+            let before = Offer::clone(&offers[at]);
+            offers[at] = Arc::new(Offer { known: Some(exposed), ..before });
         }
         Self { is_recalled: true, ..self.with_offers(offers) }
     }
 
-    /// Returns the snapshot in which these servers are live with catalogs from another run, unless
+    /// Returns the snapshot in which these offers are live with catalogs from another run, unless
     /// they are live already.
     #[must_use]
-    pub fn seeded(&self, seeds: Vec<(ServerId, Arc<ExposedCatalog>)>) -> Self {
+    pub fn seeded(&self, seeds: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Self {
         let positions = self.positions();
         let mut offers = self.offers.clone();
-        for (server, exposed) in seeds {
-            let Some(at) = positions.get(&server) else { continue };
+        for (id, exposed) in seeds {
+            let Some(at) = positions.get(&id) else { continue };
             let before = &offers[*at];
             if !matches!(before.presence, Presence::Live { .. }) {
                 let presence = Presence::Live { exposed, origin: LoadOrigin::OwnAccord };
@@ -156,39 +152,48 @@ impl Snapshot {
         self.with_offers(offers)
     }
 
-    /// Returns the snapshot in which only `server` is visible, under bare names. Positions do not
-    /// change. A server that the config no longer has appears empty.
+    /// Returns the snapshot with the offers and the tools of a profile. Positions do not change. A
+    /// profile that the config no longer has contains nothing.
     #[must_use]
-    pub(super) fn only(&self, server: ServerId) -> Self {
-        let hidden = |offer: &Arc<Offer>| {
-            Arc::new(Offer { presence: Presence::Disabled, known: None, ..Offer::clone(offer) })
+    pub(super) fn within(&self, profile: &ProfileName) -> Self {
+        let profile = self.settings.profiles.get(profile);
+        let part = |offer: &Arc<Offer>| match profile.filter(|profile| profile.has(&offer.name)) {
+            None => Arc::new(offer.hidden()),
+            Some(profile) => match profile.tools(&offer.name) {
+                Some(tools) => Arc::new(offer.narrowed(tools)),
+                None => offer.clone(),
+            },
         };
-        let mut offers: Vec<Arc<Offer>> = self
-            .offers
-            .iter()
-            .map(
-                |offer| if offer.server == server { Arc::new(offer.bare()) } else { hidden(offer) },
-            )
+        self.with_offers(self.offers.iter().map(part).collect())
+    }
+
+    /// Returns the snapshot in which only this offer is visible, under bare names. Positions do not
+    /// change. An offer that the config no longer has appears empty.
+    #[must_use]
+    pub(super) fn only(&self, id: OfferId) -> Self {
+        let offers = self.offers.iter();
+        let mut offers: Vec<Arc<Offer>> = offers
+            .map(|offer| Arc::new(if offer.id == id { offer.bare() } else { offer.hidden() }))
             .collect();
-        let position = self.position(server).unwrap_or_else(|| {
-            offers.push(Arc::new(Offer::gone(server)));
+        let position = offers.iter().position(|offer| offer.id == id).unwrap_or_else(|| {
+            offers.push(Arc::new(Offer::gone(id)));
             offers.len() - 1
         });
         Self { sole: Some(position), ..self.with_offers(offers) }
     }
 
-    /// Returns the snapshot for a host that has not loaded the servers for which `is_loaded` is
+    /// Returns the snapshot for a host that has not loaded the offers for which `is_loaded` is
     /// false. In growing lists, search still finds the tools that loads of other hosts have
     /// revealed.
     #[must_use]
-    pub(super) fn seen_by(&self, is_loaded: impl Fn(ServerId) -> bool) -> Self {
+    pub(super) fn seen_by(&self, is_loaded: impl Fn(OfferId) -> bool) -> Self {
         let listing = self.settings.lists.listing;
         let offers: Vec<Arc<Offer>> = self
             .offers
             .iter()
             .map(|offer| match &offer.presence {
                 Presence::Live { exposed, origin: LoadOrigin::HostsRequest }
-                    if !is_loaded(offer.server) =>
+                    if !is_loaded(offer.id) =>
                 {
                     let presence = Presence::Offered { trouble: None };
                     let known = match listing {
@@ -224,21 +229,21 @@ impl Snapshot {
         self.by_listed_name.get_or_init(|| index(&self.offers)).get(name).copied()
     }
 
-    /// Returns the position of the server with this name, if the server may be used.
+    /// Returns the position of the offer with this name, if it may be used.
     pub fn find(&self, name: &str) -> Option<usize> {
         let is_named = |offer: &Arc<Offer>| offer.name == name && offer.is_known();
         self.offers.iter().position(is_named)
     }
 
-    /// Returns every live server with its position and its exposed catalog, in config order.
+    /// Returns every live offer with its position and its exposed catalog, in config order.
     pub fn live(&self) -> impl Iterator<Item = (usize, &Offer, &Arc<ExposedCatalog>)> {
-        self.offers.iter().enumerate().filter_map(|(server, offer)| match &offer.presence {
-            Presence::Live { exposed, .. } => Some((server, offer.as_ref(), exposed)),
+        self.offers.iter().enumerate().filter_map(|(at, offer)| match &offer.presence {
+            Presence::Live { exposed, .. } => Some((at, offer.as_ref(), exposed)),
             _ => None,
         })
     }
 
-    /// Returns the names of the servers that can still be loaded.
+    /// Returns the names of the offers that can still be loaded.
     pub fn loadable(&self) -> Vec<&str> {
         self.offers
             .iter()
@@ -250,10 +255,10 @@ impl Snapshot {
 
 fn index(offers: &[Arc<Offer>]) -> HashMap<String, ToolRef> {
     let mut by_name = HashMap::new();
-    for (server, offer) in offers.iter().enumerate() {
+    for (at, offer) in offers.iter().enumerate() {
         let names = offer.exposed().map(|exposed| exposed.listed_names.as_slice());
         for (tool, name) in names.unwrap_or_default().iter().enumerate() {
-            by_name.insert(name.clone(), ToolRef { server, tool });
+            by_name.insert(name.clone(), ToolRef { offer: at, tool });
         }
     }
     by_name
@@ -270,15 +275,9 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
         (Presence::Offered { trouble: old }, Presence::Offered { trouble: new }) => {
             Changes { tools: old != new, ..Changes::default() }
         }
-        // The server's line or its `activate_` tool disappears or returns.
+        // The offer's line or its `activate_` tool disappears or returns.
         _ => Changes { tools: true, ..Changes::default() },
     }
-}
-
-/// Returns the servers' parts of directly listed names.
-fn parts(servers: &[(ServerId, &ServerConfig)]) -> Vec<String> {
-    let names: Vec<&str> = servers.iter().map(|(_, server)| server.name.as_str()).collect();
-    tool_names::server_parts(&names)
 }
 
 impl Snapshot {
@@ -310,7 +309,7 @@ impl Snapshot {
     }
 }
 
-/// Returns a server as the search index reads it.
+/// Returns an offer as the search index reads it.
 fn indexed(offer: &Offer) -> IndexedServer<'_> {
     let tools = match (offer.exposed(), &offer.presence) {
         (Some(exposed), _) => {
@@ -321,4 +320,121 @@ fn indexed(offer: &Offer) -> IndexedServer<'_> {
     };
     let description = offer.description.as_deref().unwrap_or_default();
     IndexedServer { name: &offer.name, description, tools }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        catalog::{Item as _, OfferChoice, Tool, ToolResolution, WithheldReason},
+        config::{Environment, parse},
+        wire::Raw,
+    };
+
+    /// Returns the snapshot of one server with two offers, `github` and `github/issues`, and the
+    /// catalog of the server.
+    fn two_offers() -> (Snapshot, Arc<ServerCatalog>) {
+        let config = |tools: serde_json::Value| {
+            let entry = json!({"command": "x", "description": "d", "tools": tools});
+            let text = json!({"mcpServers": {"github": entry}}).to_string();
+            let parsed = parse(&text, Path::new("c.json"), &Environment::default());
+            parsed.unwrap().config.servers.remove(0)
+        };
+        let server = ServerId(0);
+        let whole = Offer::unloaded(server, &config(json!({})));
+        let issues = Offer {
+            id: OfferId::part(server, 1),
+            name: "github/issues".to_owned(),
+            ..Offer::unloaded(server, &config(json!({"*": false, "*issue*": true})))
+        };
+        let tools = ["list_issues", "merge"].map(|name| {
+            Tool::read(&Raw::encode(&json!({"name": name, "inputSchema": {}}))).unwrap()
+        });
+        let catalog = ServerCatalog { tools: tools.into(), ..ServerCatalog::unknown() };
+        (Snapshot::of(Arc::default(), vec![whole, issues]), Arc::new(catalog))
+    }
+
+    fn live(offer: &Offer, catalog: &Arc<ServerCatalog>) -> Presence {
+        let exposed = offer.expose(catalog, &BTreeSet::new());
+        Presence::Live { exposed, origin: LoadOrigin::HostsRequest }
+    }
+
+    #[test]
+    fn offers_of_one_server_are_loaded_one_by_one() {
+        let (before, catalog) = two_offers();
+        assert_eq!(before.loadable(), ["github", "github/issues"]);
+        let (after, changes) = before.with(1, live(&before.offers[1], &catalog));
+        assert!(changes.tools);
+        assert_eq!(after.loadable(), ["github"]);
+        let listed = after.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
+        assert_eq!(listed.collect::<Vec<_>>(), ["github_issues__list_issues"]);
+        let failed = before.with_failure(ServerId(0), "no network");
+        assert!(failed.offers.iter().all(|offer| offer.failure.is_some()));
+    }
+
+    #[test]
+    fn tools_resolve_in_the_offer_that_has_them() {
+        let (before, catalog) = two_offers();
+        let (loaded, _) = before.with(1, live(&before.offers[1], &catalog));
+        let issue = ToolResolution::Tool(ToolRef { offer: 1, tool: 0 });
+        let names = ["github/issues/list_issues", "github_issues__list_issues", "list_issues"];
+        for name in names {
+            assert_eq!(loaded.tools().resolve_tool(name), issue, "{name}");
+        }
+        let whole = ToolResolution::NeedsLoad { offer: 0 };
+        assert_eq!(loaded.tools().resolve_tool("github/merge"), whole);
+        assert_eq!(before.tools().resolve_tool("github/list_issues"), whole);
+        let (tool, why) = ("merge".to_owned(), WithheldReason::SwitchedOff);
+        assert_eq!(
+            loaded.tools().resolve_in(1, "merge"),
+            ToolResolution::Withheld { offer: 1, tool, why }
+        );
+    }
+
+    #[test]
+    fn one_of_several_offers_can_be_chosen() {
+        let (snapshot, catalog) = two_offers();
+        let (snapshot, _) = snapshot.with(0, live(&snapshot.offers[0], &catalog));
+        let (snapshot, _) = snapshot.with(1, live(&snapshot.offers[1], &catalog));
+        let only = Some(snapshot.offers[1].id);
+        let chosen = OfferChoice { only, ..OfferChoice::default() }.of(&snapshot);
+        assert_eq!(chosen.sole, Some(1));
+        let listed = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
+        assert_eq!(listed.collect::<Vec<_>>(), ["list_issues"]);
+        let loaded = Arc::new([snapshot.offers[0].id].into());
+        let chosen = OfferChoice { loaded: Some(loaded), ..OfferChoice::default() }.of(&snapshot);
+        assert_eq!(chosen.loadable(), ["github/issues"]);
+    }
+
+    #[test]
+    fn profile_chooses_offers_and_their_tools() {
+        let text = r#"{"profiles": {"p": {"servers": {"github": ["merge"]}},
+            "all": {"servers": {"github": null}}}, "mcpServers": {"github": {"command": "x"}}}"#;
+        let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
+        let (snapshot, catalog) = two_offers();
+        let choose = |profile: &str, later: &str| {
+            let mut settings = parsed.config.settings.clone();
+            settings.profiles.set_default(profile).unwrap();
+            let profile = settings.profiles.default_name().cloned();
+            settings.profiles.set_default(later).unwrap();
+            let offers = snapshot.offers.iter().map(|offer| Offer::clone(offer)).collect();
+            let whole = Snapshot::of(Arc::new(settings), offers);
+            let (whole, _) = whole.with(0, live(&whole.offers[0], &catalog));
+            let (whole, _) = whole.with(1, live(&whole.offers[1], &catalog));
+            OfferChoice { profile, ..OfferChoice::default() }.of(&whole)
+        };
+        let listed = |chosen: &Snapshot| {
+            let names = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
+            names.collect::<Vec<_>>()
+        };
+        // Each session has its own profile, whatever the default is.
+        assert_eq!(listed(&choose("p", "all")), ["github__merge"]);
+        assert_eq!(listed(&choose("all", "p")), ["github__list_issues", "github__merge"]);
+        let resolved = choose("p", "p").tools().resolve_tool("github/list_issues");
+        assert!(matches!(resolved, ToolResolution::Withheld { offer: 0, .. }), "{resolved:?}");
+    }
 }

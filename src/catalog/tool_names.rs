@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
+use crate::base::hex;
+
 /// Maximum length of a directly listed name, in characters. Hosts put a prefix before the name, and
 /// many allow 64 characters in all.
 pub(crate) const MAX_LISTED_NAME_CHARS: usize = 48;
@@ -80,7 +82,7 @@ fn cut(name: &str, max: usize) -> &str {
 
 /// Appends six hexadecimal digits of the hash of `identity` to `name`.
 fn hashed(name: &str, identity: &str) -> String {
-    format!("{name}_{}", super::hex(&Sha256::digest(identity.as_bytes())[..3]))
+    format!("{name}_{}", hex(&Sha256::digest(identity.as_bytes())[..3]))
 }
 
 #[cfg(test)]

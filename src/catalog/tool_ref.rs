@@ -1,8 +1,9 @@
 //! The position of a tool in a snapshot.
 
-/// A tool of a server whose catalog is known, by position.
+/// A tool of an offer whose catalog is known, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRef {
-    pub server: usize,
+    /// The position of the offer.
+    pub offer: usize,
     pub tool: usize,
 }

@@ -28,6 +28,7 @@ pub(super) enum Command {
     Serve,
     /// Check the config and print every problem
     Check {
+        /// Print the problems as JSON
         #[arg(long)]
         json: bool,
     },
@@ -60,18 +61,22 @@ pub(super) enum Command {
         /// Only these servers; by default all
         #[arg(add = ArgValueCandidates::new(candidates::servers))]
         servers: Vec<String>,
+        /// Print the tools as JSON
         #[arg(long)]
         json: bool,
     },
     /// Print a server's entry in the config, without its secrets
     Get {
+        /// The name of the server
         #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
+        /// Print the entry as JSON
         #[arg(long)]
         json: bool,
     },
     /// Show the state and the size of each server, from the running instance if there is one
     Status {
+        /// Print the states as JSON
         #[arg(long)]
         json: bool,
     },
@@ -79,6 +84,7 @@ pub(super) enum Command {
     Login(LoginArguments),
     /// Log out of a server: revoke and delete its tokens
     Logout {
+        /// The server to log out of
         #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
     },
@@ -103,8 +109,10 @@ pub(super) enum Command {
     },
     /// Call a tool as an agent would
     Call {
+        /// The server that has the tool
         #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
+        /// The name of the tool, as `dormouse list` shows it
         tool: String,
         /// The arguments of the tool as JSON; `-` reads standard input
         #[arg(value_name = "JSON")]
@@ -122,9 +130,15 @@ pub(super) enum Command {
         reference: bool,
     },
     /// Print a completion script for a shell
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// The shell for which the script is
+        shell: clap_complete::Shell,
+    },
     /// Write manual pages into a directory
-    Man { directory: PathBuf },
+    Man {
+        /// The directory, which is created if it does not exist
+        directory: PathBuf,
+    },
     /// Show what an agent sees, on embedded servers
     Demo {
         /// Print the steps as JSON
@@ -162,6 +176,7 @@ pub(super) struct RefreshArguments {
 /// Servers, at least one.
 #[derive(Debug, Args)]
 pub(super) struct NamedServers {
+    /// The names of the servers
     #[arg(required = true, add = ArgValueCandidates::new(candidates::servers))]
     pub(super) servers: Vec<String>,
 }
@@ -239,6 +254,7 @@ pub(super) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ApproveArguments {
+    /// The server whose tools have changed
     #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) server: String,
     /// Only this tool; by default all that have changed
@@ -250,6 +266,7 @@ pub(super) struct ApproveArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct LoginArguments {
+    /// The server to log in to
     #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) server: String,
     /// Log in on another device, with a code, if the server supports it

@@ -18,7 +18,8 @@ pub(super) enum Answer {
     No,
     /// The user only wanted to see the change.
     Dry,
-    Nobody,
+    /// There is no terminal on which to ask.
+    NoTerminal,
 }
 
 /// Returns whether a user can answer.
@@ -33,7 +34,7 @@ pub(super) fn agree(consent: Consent, question: &str) -> anyhow::Result<Answer> 
     } else if consent.yes {
         Answer::Yes
     } else if !is_possible() {
-        Answer::Nobody
+        Answer::NoTerminal
     } else if confirm(question)? {
         Answer::Yes
     } else {

@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     server.startup = Startup::Lazy;
     server.settings.timeouts.load =
         probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });
-    server.isolation = Isolation::Shared;
+    server.connecting.isolation = Isolation::Shared;
     server.settings.max_result_bytes = None;
     config.settings.lists.surface = Surface::Discover;
     config.settings.loading.remember_loads = false;
@@ -135,7 +135,7 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
     // A server's text must not control the terminal. Elsewhere it is printed unchanged.
     let is_shown = is_terminal || is_error && !as_json;
     let text = if is_shown { visible(&text) } else { text };
-    super::print_line(&mut to, format_args!("{text}"));
+    super::output::print_line(&mut to, format_args!("{text}"));
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

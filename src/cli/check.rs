@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use super::{USAGE, lineage, settings, shared_flags::Options};
+use super::{lineage, settings, shared_flags::Options, usage_error::USAGE_EXIT_CODE};
 use crate::{
     base::visible,
     config::{ConfigError, ConfigFile, Dialect, ParsedConfig, Problem, ServerConfig},
@@ -16,14 +16,14 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
     let parsed = match settings::read(&file, options) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
-            outln!("{}", super::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
-            return Ok(ExitCode::from(USAGE));
+            outln!("{}", super::output::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
+            return Ok(ExitCode::from(USAGE_EXIT_CODE));
         }
         parsed => parsed?,
     };
     let report = CheckReport::of_config(&file, &parsed)?;
     if is_json {
-        outln!("{}", super::json(&report)?);
+        outln!("{}", super::output::json(&report)?);
     } else {
         report.print();
     }
@@ -83,13 +83,16 @@ impl CheckReport {
             Some(UnavailableServer { server: server.name.clone(), why })
         };
         let config = &parsed.config;
-        let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
+        let trusted = settings::trust_store_of_user();
+        let itself = |server: &&ServerConfig| {
+            lineage::is_dormouse_itself(server, &file.path, trusted.as_ref())
+        };
         let itself = config.servers.iter().filter(itself);
         let warnings = itself.map(|server| lineage::refusal(&server.name));
         let warnings = warnings.chain(parsed.warnings.iter().map(ToString::to_string)).collect();
         Ok(Self {
             is_ok: true,
-            dialect: parsed.dialect.map(Dialect::name),
+            dialect: file.dialect().map(Dialect::name),
             servers: config.servers.len(),
             unavailable: config.servers.iter().filter_map(unavailable).collect(),
             warnings,

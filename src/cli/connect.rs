@@ -49,7 +49,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     let config = settings::parse(&file, options)?;
     let backups = settings::backups()?;
     let connecting = Connecting {
-        spots: chosen(&typed.apps, &directories, &backups)?,
+        app_files: chosen(&typed.apps, &directories, &backups)?,
         reach: Reach::new(options, &file, &config)?,
         carried: if typed.replace { carried(&file, &config)? } else { Vec::new() },
         backups,
@@ -58,11 +58,13 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
         typed,
     };
     if !typed.json {
-        return Ok(for_each(&connecting.spots, |spot| connecting.connect(spot).map(drop)));
+        return Ok(for_each(&connecting.app_files, |app_file| {
+            connecting.connect(app_file).map(drop)
+        }));
     }
     let outcomes: Vec<ReportedFile> =
-        connecting.spots.iter().map(|spot| connecting.report(spot)).collect();
-    outln!("{}", super::json(&outcomes)?);
+        connecting.app_files.iter().map(|app_file| connecting.report(app_file)).collect();
+    outln!("{}", super::output::json(&outcomes)?);
     let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -85,7 +87,7 @@ struct ReportedFile {
 
 /// The entry for the files of apps, and the way to write it.
 struct Connecting<'a> {
-    spots: Vec<AppFile>,
+    app_files: Vec<AppFile>,
     reach: Reach,
     /// The identities of the servers that dormouse provides.
     carried: Vec<Value>,
@@ -96,9 +98,9 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn report(&self, spot: &AppFile) -> ReportedFile {
-        let (app, path) = (spot.app.id, spot.path.clone());
-        match self.connect(spot) {
+    fn report(&self, app_file: &AppFile) -> ReportedFile {
+        let (app, path) = (app_file.app.id, app_file.path.clone());
+        match self.connect(app_file) {
             Ok((outcome, connected)) => {
                 let of_projects = connected.taken_out_of_projects.values();
                 let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
@@ -112,23 +114,24 @@ impl Connecting<'_> {
         }
     }
 
-    fn connect(&self, spot: &AppFile) -> anyhow::Result<(&'static str, ConnectedFile)> {
-        let way = self.reach.way(spot)?;
+    fn connect(&self, app_file: &AppFile) -> anyhow::Result<(&'static str, ConnectedFile)> {
+        let way = self.reach.way(app_file)?;
         let token = match &way {
             DormouseTransport::Url { token, .. } => token.as_ref(),
             DormouseTransport::Launch { .. } => None,
         };
-        let before = read(spot)?;
+        let before = read(app_file)?;
         let text = before.as_deref().unwrap_or_default();
         let environment = self.file.environment();
-        let connected = spot.connect(text, &way, &self.carried, &environment, &self.directories)?;
+        let connected =
+            app_file.connect(text, &way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
             if !self.typed.json {
-                outln!("{}: {} already has dormouse", spot.app.name, spot.path.display());
+                outln!("{}: {} already has dormouse", app_file.app.name, app_file.path.display());
             }
             return Ok(("already connected", connected));
         }
-        let change = Change { spot, before: before.as_deref(), after: Some(&connected.text) };
+        let change = Change { app_file, before: before.as_deref(), after: Some(&connected.text) };
         if self.typed.json {
             let Consent { yes, dry_run } = self.typed.consent;
             if !yes && !dry_run {
@@ -139,7 +142,7 @@ impl Connecting<'_> {
         }
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
-            let pending = self.backups.prepare_record(&spot.path, before, &connected);
+            let pending = self.backups.prepare_record(&app_file.path, before, &connected);
             let pending = pending.context("cannot save a copy of the file")?;
             change.write()?;
             let before = pending.before().clone();
@@ -147,15 +150,15 @@ impl Connecting<'_> {
                 .save()
                 .context("dormouse was added, but the record for undoing it cannot be saved")?;
             if !self.typed.json {
-                self.say(spot, &connected, &before);
+                self.say(app_file, &connected, &before);
             }
             return Ok(("connected", connected));
         }
         Ok(("not written", connected))
     }
 
-    fn say(&self, spot: &AppFile, connected: &ConnectedFile, before: &OriginalFile) {
-        let (app, path) = (spot.app, spot.path.display());
+    fn say(&self, app_file: &AppFile, connected: &ConnectedFile, before: &OriginalFile) {
+        let (app, path) = (app_file.app, app_file.path.display());
         outln!("{}: added dormouse to {path}", app.name);
         if let OriginalFile::Copy(copy) = before {
             outln!("  original: {}", copy.display());
@@ -178,7 +181,7 @@ impl Connecting<'_> {
             };
             outln!("  other servers in the file: {} ({why})", visible(&connected.kept.join(", ")));
         }
-        if spot.scope == FileScope::User {
+        if app_file.scope == FileScope::User {
             for elsewhere in app.servers_of_other_projects(&self.directories) {
                 let elsewhere = visible(&elsewhere.to_string());
                 outln!(
@@ -196,12 +199,15 @@ impl Connecting<'_> {
 }
 
 /// Calls `each` for every file, even if some fail.
-fn for_each(spots: &[AppFile], mut each: impl FnMut(&AppFile) -> anyhow::Result<()>) -> ExitCode {
+fn for_each(
+    app_files: &[AppFile],
+    mut each: impl FnMut(&AppFile) -> anyhow::Result<()>,
+) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
-    for spot in spots {
-        if let Err(error) = each(spot) {
-            let path = spot.path.display();
-            errln!("{}: {path}: {}", spot.app.name, visible(&format!("{error:#}")));
+    for app_file in app_files {
+        if let Err(error) = each(app_file) {
+            let path = app_file.path.display();
+            errln!("{}: {path}: {}", app_file.app.name, visible(&format!("{error:#}")));
             code = ExitCode::FAILURE;
         }
     }
@@ -217,22 +223,23 @@ fn chosen(
     if typed.names.is_empty() && !typed.all {
         return Err(UsageError("name an app, or use --all".to_owned()).into());
     }
-    let mut spots = own_spots(typed, directories)?;
-    for spot in &mut spots {
-        spot.load_dormouse_entry(backups);
+    let mut app_files = own_files(typed, directories)?;
+    for app_file in &mut app_files {
+        app_file.load_dormouse_entry(backups);
     }
-    Ok(spots)
+    Ok(app_files)
 }
 
-fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<Vec<AppFile>> {
+fn own_files(typed: &AppArguments, directories: &Directories) -> anyhow::Result<Vec<AppFile>> {
     let scope = if typed.project { FileScope::Project } else { FileScope::User };
     if typed.all {
-        let spots = APPS.iter().filter_map(|app| app.writable_file(scope, directories));
-        let spots: Vec<AppFile> = spots.filter(|spot| spot.path.is_file()).collect();
-        if spots.is_empty() {
+        let app_files = APPS.iter().filter_map(|app| app.writable_file(scope, directories));
+        let app_files: Vec<AppFile> =
+            app_files.filter(|app_file| app_file.path.is_file()).collect();
+        if app_files.is_empty() {
             bail!("no app was found");
         }
-        return Ok(spots);
+        return Ok(app_files);
     }
     let of_name = |name: &String| {
         let app = app(name)?;
@@ -258,8 +265,8 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
     Ok(targets.collect())
 }
 
-fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
-    match crate::base::read_text(&spot.path) {
+fn read(app_file: &AppFile) -> anyhow::Result<Option<String>> {
+    match crate::base::read_text(&app_file.path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).context("cannot read it"),
@@ -268,7 +275,7 @@ fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
 
 /// The change of a file.
 struct Change<'a> {
-    spot: &'a AppFile,
+    app_file: &'a AppFile,
     /// `None` if there is no file before or after the change.
     before: Option<&'a str>,
     after: Option<&'a str>,
@@ -278,19 +285,21 @@ impl Change<'_> {
     fn show(&self, token: Option<&String>) {
         let (before, after) = (self.before.unwrap_or_default(), self.after.unwrap_or_default());
         let more: Vec<_> = token.cloned().into_iter().map(bare_secret).collect();
-        ask::print_difference(&self.spot.path, before, after, &more);
+        ask::print_difference(&self.app_file.path, before, after, &more);
     }
 
     fn is_agreed(&self, consent: Consent) -> anyhow::Result<bool> {
-        match ask::agree(consent, &format!("Write {}?", self.spot.path.display()))? {
+        match ask::agree(consent, &format!("Write {}?", self.app_file.path.display()))? {
             Answer::Yes => Ok(true),
             Answer::No | Answer::Dry => Ok(false),
-            Answer::Nobody => bail!("nothing written: there is no terminal to ask on; add --yes"),
+            Answer::NoTerminal => {
+                bail!("nothing written: there is no terminal to ask on; add --yes")
+            }
         }
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let path = &self.spot.path;
+        let path = &self.app_file.path;
         match (self.before, self.after) {
             (Some(before), Some(after)) => replace_file(path, before.as_bytes(), after.as_bytes())?,
             (None, Some(after)) => create_file(path, after.as_bytes())?,

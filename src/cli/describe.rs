@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared_flags::Options};
 use crate::{
-    apps::{ImportPlan, PlannedServer},
+    apps::{ImportPlan, PlannedServer, app_file_names},
     auth::Auth,
     base::visible,
     catalog::ServerCatalog,
@@ -100,7 +100,11 @@ fn proposals(
 ) -> anyhow::Result<HashMap<String, String>> {
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
-    let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
+    let trial = ConfigFile::unwritten(
+        file.path.with_extension("json"),
+        &servers.to_string(),
+        app_file_names(),
+    );
     let config = trial.parse(&trial.environment())?.config;
     let all = config.servers.len();
     let tell = |seen: &probe::ProbedServer, number: usize| {

@@ -15,9 +15,9 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
-    apps::{RequiredVariable, TranslatedEntry, parse_snippets},
+    apps::{RequiredVariable, TranslatedEntry, app_file_names, parse_snippets},
     base::{ReplaceError, create_file, visible},
-    config::{self, ConfigEdit, ConfigError, ConfigFile, ServerConfig, Unchanged},
+    config::{self, ConfigEdit, ConfigFile, ServerConfig, Unchanged},
     control::ChangeError,
 };
 
@@ -31,11 +31,11 @@ pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
         let message = "`init` writes JSON: name a file with the extension .json".to_owned();
         return Err(UsageError(message).into());
     }
-    if ConfigFile::unwritten(path.clone(), settings::FRESH).is_of_app() {
+    if ConfigFile::unwritten(path.clone(), settings::NEW_CONFIG, app_file_names()).is_of_app() {
         let message = format!("{} belongs to another program: name another file", path.display());
         return Err(UsageError(message).into());
     }
-    create_file(&path, settings::FRESH.as_bytes())
+    create_file(&path, settings::NEW_CONFIG.as_bytes())
         .with_context(|| format!("cannot create {}", path.display()))?;
     outln!("wrote {}; next: dormouse add NAME COMMAND…", path.display());
     Ok(ExitCode::SUCCESS)
@@ -76,9 +76,10 @@ fn check_lineage(options: &Options, file: &ConfigFile, edits: &[ConfigEdit]) -> 
     let Some(config) = after.ok().and_then(|after| settings::parse(&after, options).ok()) else {
         return Ok(());
     };
-    let itself =
-        config.servers.iter().find(|server| lineage::is_dormouse_itself(server, &file.path));
-    match itself {
+    let trusted = settings::trust_store_of_user();
+    let is_itself =
+        |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path, trusted.as_ref());
+    match config.servers.iter().find(is_itself) {
         Some(server) => Err(UsageError(lineage::refusal(&server.name)).into()),
         None => Ok(()),
     }
@@ -272,7 +273,7 @@ fn make_all(
         // Existing problems are reported with their own places.
         settings::parse(&file, options)?;
     }
-    rewrite(file, dry, |file| {
+    rewrite::<_, anyhow::Error>(file, dry, |file| {
         let after = edits.iter().try_fold(file.clone(), |file, edit| file.with(edit))?;
         Ok((valid(options, after)?, ()))
     })?;
@@ -285,17 +286,10 @@ pub(super) fn make(
     file: ConfigFile,
     edit: &ConfigEdit,
 ) -> Result<(), ChangeError> {
-    let made = rewrite(file, false, |file| {
+    rewrite(file, false, |file| {
         let after = file.with(edit)?;
-        settings::parse(&after, options)?;
+        settings::parse(&after, options).map_err(ChangeError::Invalid)?;
         Ok((after, ()))
-    });
-    made.map_err(|error| match error.downcast::<Unchanged>() {
-        Ok(error) => error.into(),
-        Err(error) => match error.downcast::<ConfigError>() {
-            Ok(error) => ChangeError::Invalid(error.to_string()),
-            Err(error) => ChangeError::Unwritable(format!("{error:#}")),
-        },
     })
 }
 
@@ -308,11 +302,11 @@ pub(super) fn valid(options: &Options, after: ConfigFile) -> anyhow::Result<Conf
 
 /// Edits the config while other programs may edit it too: `edit` gets the file as it is then. With
 /// `dry`, only prints the changes.
-pub(super) fn rewrite<T>(
+pub(super) fn rewrite<T, E: From<Unchanged>>(
     mut before: ConfigFile,
     dry: bool,
-    mut edit: impl FnMut(&ConfigFile) -> anyhow::Result<(ConfigFile, T)>,
-) -> anyhow::Result<T> {
+    mut edit: impl FnMut(&ConfigFile) -> Result<(ConfigFile, T), E>,
+) -> Result<T, E> {
     for _ in 0..MAX_TRIES {
         let (after, outcome) = edit(&before)?;
         if dry {
@@ -324,9 +318,11 @@ pub(super) fn rewrite<T>(
         }
         match after.replace(&before, settings::trust_store().ok().as_ref()) {
             Ok(()) => return Ok(outcome),
-            Err(Unchanged::Replace(ReplaceError::Changed)) => before = before.read_again()?,
+            Err(Unchanged::Replace(ReplaceError::Changed)) => {
+                before = before.read_again().map_err(Unchanged::from)?;
+            }
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ReplaceError::Changed.into())
+    Err(Unchanged::from(ReplaceError::Changed).into())
 }

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::settings;
@@ -10,27 +11,27 @@ use crate::{
     base::{ReplaceError, run_blocking},
     catalog::ServerCatalog,
     config::{ConfigFile, Dialect, ParsedConfig, ServerConfig, Unchanged},
-    proxy::Fleet,
+    proxy::{Event, Fleet},
 };
 
 /// Delay after a catalog becomes known, so that several catalogs are written together.
-const GATHER: Duration = Duration::from_millis(500);
+const GATHER_DELAY: Duration = Duration::from_millis(500);
 /// Maximum number of attempts, since another program may be editing the config at the same time.
 const MAX_TRIES: usize = 10;
 /// Delay before the next attempt, during which an edit by the user may become valid.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, parsed: &ParsedConfig) -> bool {
     file.is_yaml()
-        && parsed.dialect.is_none_or(Dialect::has_tools)
         && parsed.config.servers.iter().all(|server| server.offer.tools.is_empty())
+        && file.dialect().is_none_or(Dialect::has_tools)
 }
 
 /// Writes the tools of each server once its catalog is known. Returns when all are written, or at
 /// `stop`.
 pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: CancellationToken) {
     let mut written = BTreeSet::new();
-    let mut learned = fleet.operator().learned();
+    let mut events = fleet.operator().events();
     loop {
         let (path, servers, done) = (file.clone(), fleet.clone(), written.clone());
         let writing = run_blocking(move || write(&path, &servers, &done));
@@ -43,17 +44,27 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
         }
         let more = async {
             if is_later {
-                return tokio::time::sleep(AGAIN).await;
+                return tokio::time::sleep(RETRY_DELAY).await;
             }
-            if learned.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(GATHER).await;
-            learned.mark_unchanged();
+            next_catalog(&mut events).await;
+            tokio::time::sleep(GATHER_DELAY).await;
+            // What was learned during the pause is written now.
+            events = events.resubscribe();
         };
         tokio::select! {
             () = stop.cancelled() => return,
             () = more => {}
+        }
+    }
+}
+
+/// Waits until a catalog is new or has changed.
+async fn next_catalog(events: &mut broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(Event::CatalogLearned) | Err(RecvError::Lagged(_)) => return,
+            Ok(_) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }

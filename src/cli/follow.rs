@@ -1,6 +1,6 @@
 //! Follows the config of a running dormouse: each change of the file takes effect at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -8,12 +8,14 @@ use tokio_util::sync::CancellationToken;
 use super::{edit, settings, shared_flags::Options};
 use crate::{
     base::{read_text, run_blocking},
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
+    config::{ConfigEdit, ConfigError, ConfigFile, Unchanged, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
 
-const AFTER_START: Duration = Duration::from_millis(200);
+const WATCH_DELAY: Duration = Duration::from_millis(200);
+/// Interval at which the config is checked while it cannot be watched.
+const POLL_DELAY: Duration = Duration::from_secs(5);
 
 /// Applies each change of the config file until `stop`, reloads the file on each hangup signal, and
 /// makes the changes that other commands request.
@@ -27,44 +29,48 @@ pub(super) async fn follow(
     tokio::select! {
         () = stop.cancelled() => return,
         // Lets the first request be answered before the watch is set up.
-        () = tokio::time::sleep(AFTER_START) => {}
+        () = tokio::time::sleep(WATCH_DELAY) => {}
     }
     let beside = file.path.with_file_name(".env");
     let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
-    let mut watch = Watch::new(files.into_iter().flatten().collect())
+    let files: Vec<PathBuf> = files.into_iter().flatten().collect();
+    let mut watch = Watch::new(files.clone())
         .inspect_err(|error| {
-            tracing::warn!(%error, "cannot watch the config; send SIGHUP to reload it");
+            let period = POLL_DELAY;
+            tracing::warn!(%error, "cannot watch the config; checking it every {period:?}");
         })
         .ok();
     let mut hangups = Hangups::new();
     let mut follower =
-        Follower { fleet, seen: content(&file, &options), file, options, said: None };
+        Follower { fleet, seen: content(&file, &options), file, options, logged: None };
     // The file may have changed between the start of the process and that of the watch.
-    let mut occasion = Occasion::Changed;
+    let mut reason = ReloadReason::Changed;
     loop {
         let working = run_blocking(move || {
-            follower.attend_to(occasion);
+            follower.handle(reason);
             follower
         });
         let Some(after) = working.await else { return };
         follower = after;
         let changed = async {
-            match &mut watch {
-                Some(watch) => watch.changed().await,
-                None => std::future::pending().await,
+            if let Some(watch) = &mut watch {
+                watch.changed().await;
+            } else {
+                tokio::time::sleep(POLL_DELAY).await;
+                watch = Watch::new(files.clone()).ok();
             }
         };
-        occasion = tokio::select! {
+        reason = tokio::select! {
             () = stop.cancelled() => return,
-            () = changed => Occasion::Changed,
-            () = hangups.next() => Occasion::Hangup,
-            Some(wanted) = wanted.recv() => Occasion::Wanted(wanted),
+            () = changed => ReloadReason::Changed,
+            () = hangups.next() => ReloadReason::Hangup,
+            Some(wanted) = wanted.recv() => ReloadReason::Wanted(wanted),
         };
     }
 }
 
 /// A reason to read the config file again.
-enum Occasion {
+enum ReloadReason {
     /// One of the config's files may have changed.
     Changed,
     Hangup,
@@ -78,43 +84,45 @@ struct Follower {
     options: Options,
     /// The content that was last read, valid or invalid.
     seen: Vec<u8>,
-    /// The last logged problem, or the keys that take effect at the next start.
-    said: Option<String>,
+    /// The last message about a problem, or about keys that take effect at the next start.
+    logged: Option<String>,
 }
 
 impl Follower {
-    fn attend_to(&mut self, occasion: Occasion) {
-        match occasion {
-            Occasion::Changed => {
+    fn handle(&mut self, reason: ReloadReason) {
+        match reason {
+            ReloadReason::Changed => {
                 let now = self.file.read_again();
                 let is_new = |now: &ConfigFile| content(now, &self.options) != self.seen;
                 if now.as_ref().map_or(true, is_new) {
                     // `reload` has logged the error.
-                    let _ = self.look(now);
+                    let _ = self.reload(now);
                 }
             }
-            Occasion::Hangup => {
-                self.said = None;
-                let _ = self.look(self.file.read_again());
+            ReloadReason::Hangup => {
+                self.logged = None;
+                let _ = self.reload(self.file.read_again());
             }
-            Occasion::Wanted(ChangeRequest { change, answer }) => {
+            ReloadReason::Wanted(ChangeRequest { change, answer }) => {
                 let made = match &change {
                     ConfigChange::Reload => Ok(()),
                     ConfigChange::Edit(edit) => self.make(edit),
                 };
                 // The requester may have disconnected.
-                let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
+                let _ = answer.send(made.and_then(|()| self.reload(self.file.read_again())));
             }
         }
     }
 
     fn make(&self, edit: &ConfigEdit) -> Result<(), ChangeError> {
-        let now = self.file.read_again();
-        let now = now.map_err(|error| ChangeError::Unwritable(error.to_string()))?;
+        let now = self.file.read_again().map_err(Unchanged::from)?;
         edit::make(&self.options, now, edit)
     }
 
-    fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<AppliedChange, ChangeError> {
+    fn reload(
+        &mut self,
+        now: Result<ConfigFile, ConfigError>,
+    ) -> Result<AppliedChange, ChangeError> {
         self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => {
@@ -122,10 +130,13 @@ impl Follower {
                 Ok(changed(reloaded))
             }
             Err(error) => {
-                self.say(format!(
+                let problem = format!(
                     "cannot use the changed config, the earlier one stays in force: {error}"
-                ));
-                Err(ChangeError::Invalid(error.to_string()))
+                );
+                if self.is_new(&problem) {
+                    tracing::error!("{problem}");
+                }
+                Err(ChangeError::Invalid(error))
             }
         }
     }
@@ -147,25 +158,26 @@ impl Follower {
         }
         let keys = reloaded.at_next_start.join(", ");
         if keys.is_empty() {
-            self.said = None;
-        } else {
-            self.say(format!("these keys take effect at the next start: {keys}"));
+            self.logged = None;
+            return;
+        }
+        let note = format!("these keys take effect at the next start: {keys}");
+        if self.is_new(&note) {
+            tracing::info!("{note}");
         }
     }
 
-    /// Logs a problem, unless it was the last one logged.
-    fn say(&mut self, problem: String) {
-        if self.said.as_ref() != Some(&problem) {
-            tracing::error!("{problem}");
-            self.said = Some(problem);
-        }
+    /// Returns whether a message differs from the last one, and keeps it as the last one.
+    fn is_new(&mut self, message: &str) -> bool {
+        let is_new = self.logged.as_deref() != Some(message);
+        self.logged = Some(message.to_owned());
+        is_new
     }
 }
 
 fn changed(reloaded: Reloaded) -> AppliedChange {
-    let Reloaded { added, changed, shown_otherwise, removed, at_next_start, .. } = reloaded;
-    let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
-    AppliedChange { added, restarted: changed, shown_otherwise, removed, at_next_start }
+    let Reloaded { added, changed, shown_differently, removed, at_next_start, .. } = reloaded;
+    AppliedChange { added, restarted: changed, shown_differently, removed, at_next_start }
 }
 
 /// Returns the content of all files that make up the config.
@@ -175,12 +187,12 @@ fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
 }
 
 fn tell(reloaded: &Reloaded) {
-    let Reloaded { added, changed, shown_otherwise, removed, are_settings_new, .. } = reloaded;
+    let Reloaded { added, changed, shown_differently, removed, are_settings_new, .. } = reloaded;
     let list = |names: &[String]| names.join(", ");
     tracing::info!(
         added = list(added),
         changed = list(changed),
-        shown_otherwise = list(shown_otherwise),
+        shown_differently = list(shown_differently),
         removed = list(removed),
         settings = are_settings_new,
         "config reloaded"

@@ -21,10 +21,10 @@ pub(super) fn run(options: &Options, name: &str, is_json: bool) -> anyhow::Resul
         mask_secrets_in_value(&entry, &[of_any, find_secrets(name, &members)].concat());
     if is_json {
         let shown = json!({"server": name, "config": file.path, "entry": entry});
-        outln!("{}", super::json(&shown)?);
+        outln!("{}", super::output::json(&shown)?);
     } else {
         settings::say_which(&file);
-        outln!("{}: {}", visible(name), super::json(&entry)?);
+        outln!("{}: {}", visible(name), super::output::json(&entry)?);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,7 +20,7 @@ use super::{
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
-    json as to_json,
+    output::json as to_json,
     settings::{self, directories},
     shared_flags::Options,
     table::{numbers, rendered, table},
@@ -40,7 +40,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     if typed.from.is_empty() && !typed.all {
         return list_apps(&directories, typed.json);
     }
-    let Gathered { found, unreadable, settings, of_project, elsewhere } =
+    let ImportSources { found, unreadable, settings, of_project, elsewhere } =
         gather(typed, &directories)?;
     let file = settings::target(options)?;
     let mut plan = ImportPlan::new(found, &file.entries()?, &file.environment(), typed.force);
@@ -72,13 +72,13 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     let is_moving = secrets.are_moved(typed, may_ask)?;
     let import = Import { options, plan, settings, secrets, is_moving };
     let outcome = import.write(&file, typed)?;
-    let is_written = outcome == Ended::Written;
+    let is_written = outcome == ImportOutcome::Written;
     if typed.json {
         outln!("{}", to_json(&import.report(&file, &unreadable, is_written))?);
     } else if is_written {
         import.say_what_is_next(&file);
     }
-    let is_refused = outcome == Ended::Declined;
+    let is_refused = outcome == ImportOutcome::Declined;
     let has_failed = !unreadable.is_empty() || is_refused;
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -93,7 +93,7 @@ pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
 
 /// The servers and settings that can be imported.
 #[derive(Default)]
-struct Gathered {
+struct ImportSources {
     found: Vec<FoundServer>,
     unreadable: Vec<(PathBuf, String)>,
     /// The settings of another system's config.
@@ -106,7 +106,7 @@ struct Gathered {
 
 /// The outcome of an import.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum ImportOutcome {
     Written,
     NothingNew,
     /// The user only wanted to see it.
@@ -115,61 +115,61 @@ enum Ended {
     Declined,
 }
 
-fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<Gathered> {
-    let mut gathered = Gathered::default();
-    let mut spots: Vec<AppFile> = Vec::new();
+fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<ImportSources> {
+    let mut sources = ImportSources::default();
+    let mut app_files: Vec<AppFile> = Vec::new();
     let mut apps: Vec<&'static App> = Vec::new();
     if typed.all {
         apps.extend(&APPS);
     }
     for word in &typed.from {
         if App::named(word).is_none() && Path::new(word).is_file() {
-            gather_file(Path::new(word), directories, &mut gathered, &mut spots)?;
+            gather_file(Path::new(word), directories, &mut sources, &mut app_files)?;
         } else {
             let unknown = |UsageError(why)| UsageError(format!("no such file, and {why}"));
             apps.push(app(word).map_err(unknown)?);
         }
     }
     let elsewhere = apps.iter().flat_map(|app| app.servers_of_other_projects(directories));
-    gathered.elsewhere.extend(elsewhere);
-    for spot in apps.into_iter().flat_map(|app| app.files(directories)) {
+    sources.elsewhere.extend(elsewhere);
+    for app_file in apps.into_iter().flat_map(|app| app.files(directories)) {
         // Anyone may have written a project's file, so that its commands are not imported without
         // asking.
-        if spot.scope == FileScope::Project && typed.consent.yes && !typed.project {
-            gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
+        if app_file.scope == FileScope::Project && typed.consent.yes && !typed.project {
+            sources.of_project.extend(app_file.path.is_file().then_some(app_file.path));
         } else {
-            spots.push(spot);
+            app_files.push(app_file);
         }
     }
     let backups = settings::backups()?;
-    for spot in &mut spots {
-        spot.load_dormouse_entry(&backups);
+    for app_file in &mut app_files {
+        app_file.load_dormouse_entry(&backups);
     }
-    let (found, unreadable) = find_servers(&spots, directories);
-    gathered.found.extend(found);
-    gathered.unreadable.extend(unreadable);
-    Ok(gathered)
+    let (found, unreadable) = find_servers(&app_files, directories);
+    sources.found.extend(found);
+    sources.unreadable.extend(unreadable);
+    Ok(sources)
 }
 
 /// Reads a file that was named: the config of another proxy, or of an app.
 fn gather_file(
     path: &Path,
     directories: &Directories,
-    gathered: &mut Gathered,
-    spots: &mut Vec<AppFile>,
+    sources: &mut ImportSources,
+    app_files: &mut Vec<AppFile>,
 ) -> anyhow::Result<()> {
     let text =
         crate::base::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     let Some(Converted { system, servers, settings, warnings }) = config::convert(&text, path)?
     else {
-        spots.extend(AppFile::at_path(path, directories));
+        app_files.extend(AppFile::at_path(path, directories));
         return Ok(());
     };
     for warning in warnings {
         errln!("{}", visible(&warning.to_string()));
     }
-    gathered.found.extend(servers_of_config(system, path, servers));
-    gathered.settings.extend(settings);
+    sources.found.extend(servers_of_config(system, path, servers));
+    sources.settings.extend(settings);
     Ok(())
 }
 
@@ -188,17 +188,17 @@ struct Importable {
 
 /// Returns the files of apps on this machine that have servers.
 fn importable(directories: &Directories) -> Vec<Importable> {
-    let spots = APPS.iter().flat_map(|app| app.files(directories));
-    let all = spots.filter(|spot| spot.path.is_file()).map(|spot| {
-        let (found, unreadable) = find_servers(std::slice::from_ref(&spot), directories);
+    let app_files = APPS.iter().flat_map(|app| app.files(directories));
+    let all = app_files.filter(|app_file| app_file.path.is_file()).map(|app_file| {
+        let (found, unreadable) = find_servers(std::slice::from_ref(&app_file), directories);
         Importable {
-            app: spot.app.id,
-            scope: match spot.scope {
+            app: app_file.app.id,
+            scope: match app_file.scope {
                 FileScope::User => "user",
                 FileScope::Local => "local",
                 FileScope::Project => "project",
             },
-            path: spot.path,
+            path: app_file.path,
             servers: found.into_iter().map(|candidate| candidate.name).collect(),
             error: unreadable.into_iter().next().map(|(_, why)| why),
         }
@@ -283,9 +283,9 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn write(&self, file: &ConfigFile, typed: &ImportArguments) -> anyhow::Result<Ended> {
+    fn write(&self, file: &ConfigFile, typed: &ImportArguments) -> anyhow::Result<ImportOutcome> {
         if !self.plan.servers.iter().any(|planned| planned.outcome.is_written()) {
-            return Ok(Ended::NothingNew);
+            return Ok(ImportOutcome::NothingNew);
         }
         let (after, ()) = self.edit(file)?;
         if !typed.json {
@@ -296,7 +296,7 @@ impl Import<'_> {
         let consent = typed.consent;
         let answer = match consent {
             // A program that reads JSON cannot be asked.
-            Consent { yes: false, dry_run: false } if typed.json => Answer::Nobody,
+            Consent { yes: false, dry_run: false } if typed.json => Answer::NoTerminal,
             consent => ask::agree(consent, &question)?,
         };
         match answer {
@@ -305,13 +305,13 @@ impl Import<'_> {
                 if !typed.json {
                     tell_running(file)?;
                 }
-                Ok(Ended::Written)
+                Ok(ImportOutcome::Written)
             }
-            Answer::Dry => Ok(Ended::Shown),
-            Answer::No => Ok(Ended::Declined),
-            Answer::Nobody => {
+            Answer::Dry => Ok(ImportOutcome::Shown),
+            Answer::No => Ok(ImportOutcome::Declined),
+            Answer::NoTerminal => {
                 errln!("nothing written: there is no terminal to ask on; add --yes");
-                Ok(Ended::Declined)
+                Ok(ImportOutcome::Declined)
             }
         }
     }

@@ -14,13 +14,13 @@ use crate::{
     control::{AppliedChange, StatusReport},
 };
 
-/// Timeout of a request for the state.
-const BRIEF: Duration = Duration::from_secs(5);
+/// Maximum time for an instance to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the reports of the instances that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();
-    for answer in send_all(file, &Method::GET, "/status", BRIEF)? {
+    for answer in send_all(file, &Method::GET, "/status", REQUEST_TIMEOUT)? {
         match answer {
             Ok(report) => reports.push(report),
             Err(why) => errln!("dormouse: a running instance does not answer: {}", visible(&why)),
@@ -31,7 +31,7 @@ pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
 
 /// Tells running instances to reload the config, and prints the outcome.
 pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
-    let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", BRIEF)?;
+    let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", REQUEST_TIMEOUT)?;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     if !taken.is_empty() {
         outln!("running instances reloaded the config ({})", taken.len());

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::UsageError;
-use crate::config::{
-    self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint,
+use crate::{
+    apps::app_file_names,
+    config::{self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint},
 };
 
 /// Environment variable with the path of the config, used if `--config` is not given.
@@ -70,7 +71,12 @@ fn is_running(_: u32) -> bool {
 }
 
 /// Returns whether the server would start dormouse with the config that contains the server.
-pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
+/// `trusted` are the configs that dormouse would use in a working directory.
+pub(super) fn is_dormouse_itself(
+    server: &ServerConfig,
+    config: &Path,
+    trusted: Option<&TrustStore>,
+) -> bool {
     let Ok(Transport::Stdio(launch)) = &server.transport else { return false };
     let Launch { command, args, env, cwd, .. } = launch;
     let is_own_name = Path::new(command).file_stem().is_some_and(|stem| stem == "dormouse");
@@ -89,7 +95,7 @@ pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
     let directory = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     let inherited = std::env::var_os(CONFIG).filter(|_| launch.inherit_env).map(PathBuf::from);
     let named = named.map(|named| directory.join(named)).or(inherited);
-    let found = config::find_own(named.as_deref(), &directory, TrustStore::of_user().as_ref());
+    let found = config::find_own(named.as_deref(), &directory, trusted, app_file_names());
     is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))
 }
 

@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
         .collect();
     if json {
         let entries: Vec<&ListedServer<'_>> = entries.iter().map(|(entry, _)| entry).collect();
-        outln!("{}", super::json(&entries)?);
+        outln!("{}", super::output::json(&entries)?);
     } else {
         settings::say_which(&file);
         for (entry, server) in &entries {
@@ -76,7 +76,7 @@ fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig) {
         }
         return;
     };
-    let off = if server.enabled { "" } else { " (switched off)" };
+    let off = if server.enabled { "" } else { " (disabled)" };
     outln!(
         "{bold}{name}{bold:#}{off}: {}, {}, {}, {}",
         counted(inventory.tools.len() - inventory.count(ToolState::Stale), "tool"),

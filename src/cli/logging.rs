@@ -23,8 +23,8 @@ use tracing_subscriber::{
 
 use super::{
     UsageError,
+    output::with_escapes,
     shared_flags::{LogFormat, Options},
-    with_escapes,
 };
 use crate::base::visible;
 

@@ -194,9 +194,9 @@ pub(super) fn described(login: &LoginSummary) -> String {
 
 /// Returns as many scopes as fit on a line.
 fn first(scopes: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let shown = scopes[..scopes.len().min(SHOWN)].join(" ");
-    match scopes.len().saturating_sub(SHOWN) {
+    const MAX_SHOWN: usize = 10;
+    let shown = scopes[..scopes.len().min(MAX_SHOWN)].join(" ");
+    match scopes.len().saturating_sub(MAX_SHOWN) {
         0 => shown,
         others => format!("{shown} and {others} more"),
     }

@@ -9,7 +9,7 @@ use super::{instances::send_all, settings, shared_flags::Options, status::state}
 use crate::{base::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.
-const MORE: Duration = Duration::from_secs(10);
+const LOAD_MARGIN: Duration = Duration::from_secs(10);
 
 /// An operation on servers.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ pub(super) fn run(
         servers.iter().map(|name| settings::server(&config, name)).collect();
     let mut code = ExitCode::SUCCESS;
     for server in servers? {
-        let (name, timeout) = (&server.name, server.settings.timeouts.load + MORE);
+        let (name, timeout) = (&server.name, server.settings.timeouts.load + LOAD_MARGIN);
         let encoded =
             percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
         let path = format!("/servers/{encoded}/{}", operation.path());

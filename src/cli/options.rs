@@ -4,17 +4,38 @@ use clap::{Arg, ArgMatches, Command, CommandFactory as _, error::ErrorKind, pars
 
 use super::arguments::Arguments;
 
-/// Returns the command line, in which each command shows the shared flags that apply to it.
+/// Returns the command line, in which each command shows the shared flags that apply to it, with
+/// help of its own where their effect differs.
 pub(super) fn command() -> Command {
     let command = Arguments::command();
     let shared: Vec<Arg> = shared(&command).cloned().collect();
     command.mut_subcommands(|subcommand| {
         let name = subcommand.get_name().to_owned();
-        let is_meaningless = |option: &&Arg| !has_meaning(&name, option.get_id().as_str());
-        let hidden = shared.iter().filter(is_meaningless);
-        let hidden: Vec<Arg> = hidden.map(|option| option.clone().hide(true)).collect();
-        subcommand.args(hidden)
+        let adapted: Vec<Arg> = shared.iter().filter_map(|flag| adapted(&name, flag)).collect();
+        subcommand.args(adapted)
     })
+}
+
+/// Returns the flag as the command shows it; `None` if the command shows it unchanged.
+fn adapted(command: &str, flag: &Arg) -> Option<Arg> {
+    let id = flag.get_id().as_str();
+    if !has_meaning(command, id) {
+        return Some(flag.clone().hide(true));
+    }
+    own_help(command, id).map(|help| flag.clone().help(help))
+}
+
+/// Returns the help of a flag whose effect in the command is not that of `serve`.
+fn own_help(command: &str, flag: &str) -> Option<&'static str> {
+    match (command, flag) {
+        ("add" | "import", "eager") => Some("Set `startup` of the added servers to `eager`"),
+        ("add" | "import", "lazy") => Some("Set `startup` of the added servers to `lazy`"),
+        ("add" | "import", "hybrid") => Some("Set `startup` of the added servers to `hybrid`"),
+        ("connect", "http") => {
+            Some("Write the URL of the dormouse that serves on this address, not a command")
+        }
+        _ => None,
+    }
 }
 
 fn shared(command: &Command) -> impl Iterator<Item = &Arg> {
@@ -98,13 +119,30 @@ mod tests {
     }
 
     #[test]
-    fn help_of_a_command_shows_its_flags() {
+    fn help_of_each_command_shows_its_arguments_and_flags() {
+        let mut command = command().term_width(80).disable_help_subcommand(true);
+        command.build();
+        let shown = command.get_subcommands_mut().filter(|command| !command.is_hide_set());
+        let pages = shown.map(|command| command.render_help().to_string());
+        insta::assert_snapshot!(pages.collect::<Vec<_>>().join("\n---\n\n"));
+    }
+
+    #[test]
+    fn every_argument_has_help() {
         let mut command = command();
         command.build();
-        let help = |name: &str| {
-            command.clone().find_subcommand_mut(name).unwrap().render_help().to_string()
-        };
-        assert!(help("list").contains("--config") && !help("list").contains("--http"));
-        assert!(help("connect").contains("--http") && !help("connect").contains("--stdio"));
+        let commands = std::iter::once(&command).chain(command.get_subcommands());
+        let silent: Vec<String> = commands
+            .flat_map(|command| command.get_arguments().map(move |argument| (command, argument)))
+            .filter(|(_, argument)| argument.get_help().is_none())
+            .map(|(command, argument)| format!("{} {argument}", command.get_name()))
+            .collect();
+        assert!(silent.is_empty(), "no help: {silent:?}");
+    }
+
+    #[test]
+    fn start_policies_of_added_servers_exclude_each_other() {
+        let typed = ["dormouse", "add", "notes", "--eager", "--lazy", "--", "notes-server"];
+        assert!(command().try_get_matches_from(typed).is_err());
     }
 }

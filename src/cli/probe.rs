@@ -19,8 +19,8 @@ use crate::{
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
-        ChangeAudience, Context, LoadError, Observer, Opener, Question, Recalled, Status, Upstream,
-        Watchdog,
+        ChangeAudience, Context, LoadError, Opener, Question, Recalled, ServerObserver, Status,
+        Upstream, Watchdog,
     },
     wire::{Notification, Raw},
 };
@@ -88,7 +88,7 @@ pub(super) async fn probe(
         bar.set_message(format!("{}: waiting", server.name));
         probing.spawn(async move {
             let _turn = free.acquire().await;
-            (at, look(server, &context, &bar).await)
+            (at, connect_once(server, &context, &bar).await)
         });
     }
     let mut seen: Vec<(usize, ProbedServer)> = Vec::new();
@@ -126,7 +126,11 @@ pub(super) fn short(duration: Duration) -> String {
     }
 }
 
-async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> ProbedServer {
+async fn connect_once(
+    mut config: ServerConfig,
+    context: &Context,
+    bar: &ProgressBar,
+) -> ProbedServer {
     // The server is connected once, and a failure is final, whatever the config says.
     config.startup = Startup::Lazy;
     config.enabled = true;
@@ -136,7 +140,7 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
     bar.enable_steady_tick(Duration::from_millis(100));
     let config = Arc::new(config);
     let start = Instant::now();
-    let upstream = Upstream::start(config.clone(), Arc::new(Nobody), context, None);
+    let upstream = Upstream::start(config.clone(), Arc::new(NoHosts), context, None);
     let leased = upstream.lease(Era::Legacy).await;
     let status = upstream.status();
     let outcome = leased.and_then(|_| {
@@ -165,9 +169,9 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
 }
 
 /// An observer without hosts: notifications are dropped, and questions are refused.
-struct Nobody;
+struct NoHosts;
 
-impl Observer for Nobody {
+impl ServerObserver for NoHosts {
     fn live(&self, _: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}

@@ -4,8 +4,9 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
+    apps::app_file_names,
     base::{read_bounded, visible},
-    config::{MAX_PROBLEMS, Problem, excerpt, is_name_of_app},
+    config::{MAX_PROBLEMS, Problem, excerpt},
     surface::counted,
 };
 
@@ -33,7 +34,7 @@ pub(super) fn report(problems: &[Problem]) -> String {
     let more = if problems.len() < MAX_PROBLEMS { "" } else { "at least " };
     let count = format!("{more}{}", counted(problems.len(), "problem"));
     reported.push(format!("{count} in {}", visible(&file.unwrap_or_default())));
-    if problems.first().is_some_and(|problem| is_name_of_app(&problem.file)) {
+    if problems.first().is_some_and(|problem| app_file_names().include(&problem.file)) {
         reported.push(
             "the file belongs to another program: `dormouse import FILE` copies its servers"
                 .to_owned(),

@@ -60,8 +60,8 @@ impl Reach {
 
     /// Returns the transport for one file. A file that a team shares must not contain paths or
     /// tokens of this user.
-    pub(super) fn way(&self, spot: &AppFile) -> anyhow::Result<DormouseTransport> {
-        let is_shared = spot.is_shared();
+    pub(super) fn way(&self, app_file: &AppFile) -> anyhow::Result<DormouseTransport> {
+        let is_shared = app_file.is_shared();
         match self {
             Self::Url { token: Some(_), .. } if is_shared => {
                 bail!("the token would be written to a shared file: remove --project")

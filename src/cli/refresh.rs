@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         keep(&file, &probed.seen);
     }
     let reports = if names_tools || typed.write {
-        rewrite(file, typed.dry_run, |file| Ok(merge_all(file, &probed.seen)))?
+        rewrite(file, typed.dry_run, |file| anyhow::Ok(merge_all(file, &probed.seen)))?
     } else {
         probed.seen.iter().map(learned).collect()
     };
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let mut all_went_well = probed.is_complete();
     if typed.json {
         let refreshed = probed.seen.iter().zip(&reports).map(Refreshed::of);
-        outln!("{}", super::json(&refreshed.collect::<Vec<_>>())?);
+        outln!("{}", super::output::json(&refreshed.collect::<Vec<_>>())?);
         all_went_well &= reports.iter().all(Result::is_ok);
         return Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
@@ -127,7 +127,7 @@ fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
     // The file may differ from the one that was read first.
     let all = file.parse(&file.environment())?;
     let config = settings::server(&all.config, &seen.config.name)?;
-    if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
+    if let Some(dialect) = file.dialect().filter(|dialect| !dialect.has_tools()) {
         let count = counted(catalog.tools.len(), "tool");
         return Ok(format!("{count}; a config of {} does not list tools", dialect.name()));
     }

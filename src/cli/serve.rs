@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         (settings::read(&file, options)?, Some(file))
     };
     let auth = settings::auth(file.as_ref(), options);
-    if let Some(dialect) = parsed.dialect {
+    if let Some(dialect) = file.as_ref().and_then(ConfigFile::dialect) {
         tracing::info!("reading the config as one of {}", dialect.name());
     }
     for warning in &parsed.warnings {
@@ -105,11 +105,10 @@ async fn serve(
     let watchdog = Watchdog::default();
     let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &parsed));
-    let servers_at_root = parsed.servers_at_root;
     let fleet = Fleet::new(parsed.config, &watchdog, settings::storage(file), auth);
-    let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
-    let api = control::router(companions.control.clone());
-    let routes = |access| HttpRoutes { access, api, servers_at_root };
+    let background = BackgroundTasks::start(&fleet, origin, is_first_run, stop.child_token());
+    let api = control::router(background.control.clone());
+    let routes = |access| HttpRoutes { access, api };
     let served = match (listener, transports.stdio) {
         (None, _) => stdio_host::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
@@ -134,18 +133,18 @@ async fn serve(
     if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not stop in time");
     }
-    companions.end().await;
+    background.end().await;
     watchdog.end();
     Ok(served?)
 }
 
 /// The tasks that run while hosts are served.
-struct Companions {
+struct BackgroundTasks {
     tasks: TaskTracker,
     control: ApiState,
 }
 
-impl Companions {
+impl BackgroundTasks {
     fn start(
         fleet: &Arc<Fleet>,
         origin: Option<(ConfigFile, Options)>,
@@ -169,7 +168,7 @@ impl Companions {
                 if let Err(error) = answering.await {
                     tracing::info!(
                         %error,
-                        "cannot open the control socket; other commands cannot reach this instance",
+                        "the control socket is closed; other commands cannot reach this instance",
                     );
                 }
             });

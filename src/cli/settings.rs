@@ -8,7 +8,7 @@ use etcetera::BaseStrategy as _;
 
 use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
-    apps::{Backups, Directories},
+    apps::{Backups, Directories, app_file_names},
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
@@ -16,19 +16,23 @@ use crate::{
         ServerConfig, Settings, Surface, Transport, TrustStore, Wrapping,
     },
     control,
-    proxy::Storage,
+    proxy::{RememberedLoads, Storage},
+    store::Stores,
 };
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory does not exist")?;
-    let store = TrustStore::of_user();
-    Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
+    let store = trust_store_of_user();
+    Ok(config::find(named(options).as_deref(), &directory, store.as_ref(), app_file_names())?
+        .read(store.as_ref())?)
 }
 
 /// The text of a new config.
-pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
-    a server; docs/reference/config.md has every key.
+pub(super) const NEW_CONFIG: &str =
+    "// A config of dormouse: JSON with comments. `dormouse add` adds \
+    a server.
+// Every key: https://github.com/dormouse-mcp/dormouse/blob/main/docs/reference/config.md
 {
   \"mcpServers\": {}
 }
@@ -38,8 +42,9 @@ pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `do
 /// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory does not exist")?;
-    let store = TrustStore::of_user();
-    let found = config::find_own(named(options).as_deref(), &directory, store.as_ref());
+    let store = trust_store_of_user();
+    let found =
+        config::find_own(named(options).as_deref(), &directory, store.as_ref(), app_file_names());
     let found = found.context("cannot determine the config directory: HOME is not set")?;
     if found.path.exists() {
         let file = found.read(store.as_ref())?;
@@ -47,7 +52,7 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
         return Ok(file);
     }
     let is_json = found.path.extension().is_none_or(|extension| extension == "json");
-    Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
+    Ok(ConfigFile::unwritten(found.path, if is_json { NEW_CONFIG } else { "" }, app_file_names()))
 }
 
 /// Returns the directories of apps.
@@ -103,8 +108,13 @@ pub(super) fn choose(
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
-    TrustStore::of_user()
+    trust_store_of_user()
         .context("cannot determine the data directory for trusted configs: HOME is not set")
+}
+
+/// Returns the configs that the user trusts; `None` without a home directory.
+pub(super) fn trust_store_of_user() -> Option<TrustStore> {
+    Stores::of_user().map(|stores| TrustStore::new(stores.trusted))
 }
 
 /// Returns the directory for data that must not be lost.
@@ -122,11 +132,10 @@ pub(super) fn backups() -> anyhow::Result<Backups> {
 
 /// Returns the place of catalogs, and of the loads of this config; none without a home directory.
 pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
-    let Ok(strategy) = etcetera::choose_base_strategy() else { return Storage::default() };
-    let loads = strategy.data_dir().join("dormouse").join("loads");
+    let Some(stores) = Stores::of_user() else { return Storage::default() };
     Storage {
-        catalogs: Some(Cache::new(strategy.cache_dir().join("dormouse").join("catalogs"))),
-        loads: config.map(|file| loads.join(file.fingerprint())),
+        catalogs: Some(Cache::new(stores.catalogs)),
+        loads: config.map(|file| RememberedLoads::new(stores.loads, file.fingerprint())),
     }
 }
 
@@ -136,7 +145,7 @@ const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
 /// Returns the logins of the user. `config` is the config of their servers; errors name the command
 /// that logs in.
 pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
-    let directory = data_directory().map(|directory| directory.join("logins"));
+    let logins = Stores::of_user().map(|stores| stores.logins);
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
     let path = config.map(|file| absolute(&file.path));
     let is_own = |path: &PathBuf| config::own_place().is_some_and(|own| absolute(&own) == *path);
@@ -144,7 +153,7 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
         config: path.filter(|path| !is_own(path)),
         env_file: options.env_file.as_deref().map(absolute),
     };
-    Auth::new(LoginStore::new(directory, uses_keychain), command)
+    Auth::new(LoginStore::new(logins, uses_keychain), command)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -162,9 +171,13 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
     ))
 }
 
-/// Returns the config in the file, with the overrides of the command line.
+/// Returns the config in the file, with the overrides of the command line. Its servers are as the
+/// profile of the command line shows them.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
-    read(file, options).map(|parsed| parsed.config)
+    let Config { settings, servers } = read(file, options)?.config;
+    let shown = |server| settings.profiles.by_default(server).into_owned();
+    let servers = servers.iter().map(shown).collect();
+    Ok(Config { settings, servers })
 }
 
 /// Returns what is in the file, with the overrides of the command line.
@@ -180,19 +193,10 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
         config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.settings.idle_timeout;
         override_server(server, options);
-        // The flag of dynamic-mcp is for servers without a timeout of their own.
-        if parsed.own_idle_timeouts.contains(&server.name) {
-            server.settings.idle_timeout = own;
-        }
     }
     if let Some(name) = &options.profile {
-        let Some(profile) = config.profiles.get(name).cloned() else {
-            let profiles = config.profiles.keys().cloned().collect();
-            return Err(ConfigError::NoProfile { name: name.clone(), profiles });
-        };
-        config.choose(&profile);
+        config.settings.profiles.set_default(name)?;
     }
     Ok(parsed)
 }
@@ -214,7 +218,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
     if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
     }
-    if let Some(timeout) = options.idle_timeout {
+    if let Some(timeout) = options.idle_timeout.filter(|_| !server.keeps_idle_timeout) {
         server.settings.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
@@ -240,5 +244,5 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let settings = Settings { lists, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
-    Some(Config { settings, servers: vec![server], ..Config::default() })
+    Some(Config { settings, servers: vec![server] })
 }

@@ -79,25 +79,7 @@ pub(super) enum LogFormat {
 /// Returns the parser of `--surface`, which lists the surfaces in the help.
 fn surface_parser() -> impl TypedValueParser<Value = Surface> {
     let values =
-        Surface::ALL.map(|surface| PossibleValue::new(surface.name()).help(about(surface)));
+        Surface::ALL.map(|surface| PossibleValue::new(surface.name()).help(surface.meaning()));
     PossibleValuesParser::new(values)
         .map(|name| Surface::named(&name).expect("the parser accepts only names of surfaces"))
-}
-
-fn about(surface: Surface) -> &'static str {
-    match surface {
-        Surface::Discover => {
-            "`discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works with \
-             every host"
-        }
-        Surface::Activate => {
-            "`activate_<server>` for each lazy server, and the tools of every loaded one"
-        }
-        Surface::Groups => {
-            "`get_dynamic_tools` and `call_dynamic_tool`, with each server as a group"
-        }
-        Surface::Direct => {
-            "The tools of every server whose tools are known, and `load_mcp` for the others"
-        }
-    }
 }

@@ -23,7 +23,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         reports.push(StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
     }
     if json {
-        outln!("{}", super::json(&reports)?);
+        outln!("{}", super::output::json(&reports)?);
     } else {
         reports.iter().for_each(print);
     }
@@ -76,14 +76,14 @@ fn row(server: &ServerReport) -> Vec<String> {
 pub(super) fn state(server: &ServerReport) -> String {
     let word = match server.state {
         None => "not running",
-        Some(Phase::Unloaded) => "not loaded",
+        Some(Phase::Unloaded) => "unloaded",
         Some(Phase::Loading) => "loading",
         Some(Phase::Awake) => "awake",
         Some(Phase::Asleep) => "asleep",
         Some(Phase::BackingOff) => "backing off",
-        Some(Phase::AwaitingLogin) => "wants a login",
-        Some(Phase::Evicted) => "given up",
-        Some(Phase::Disabled) => "switched off",
+        Some(Phase::AwaitingLogin) => "awaiting login",
+        Some(Phase::Evicted) => "evicted",
+        Some(Phase::Disabled) => "disabled",
     };
     match server.awake {
         0 | 1 => word.to_owned(),

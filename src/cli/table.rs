@@ -50,8 +50,8 @@ pub(super) fn wrapped(mut table: Table) -> String {
 
 /// Returns the width of the terminal on standard output, if there is one.
 fn terminal_width() -> Option<u16> {
-    const USUAL: u16 = 80;
+    const DEFAULT_COLUMNS: u16 = 80;
     let width = || Term::stdout().size_checked().map(|(_, width)| width);
     let is_terminal = std::io::stdout().is_terminal();
-    is_terminal.then(|| width().filter(|width| *width > 0).unwrap_or(USUAL))
+    is_terminal.then(|| width().filter(|width| *width > 0).unwrap_or(DEFAULT_COLUMNS))
 }

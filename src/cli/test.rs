@@ -38,7 +38,7 @@ pub(super) fn run(
     refresh::keep(&file, &probed.seen);
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
     if is_json {
-        outln!("{}", super::json(&probed.seen.iter().map(Tested::of).collect::<Vec<_>>())?);
+        outln!("{}", super::output::json(&probed.seen.iter().map(Tested::of).collect::<Vec<_>>())?);
     } else {
         for name in skipped {
             outln!("- {name}: disabled");

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::settings;
 use crate::{
-    apps::{find_secrets_in_text, mask_secrets_in_value},
+    apps::{app_file_names, find_secrets_in_text, mask_secrets_in_value},
     base::visible,
     config,
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let directory = std::env::current_dir().context("the working directory does not exist")?;
-    let file = config::find_to_trust(path, &directory)?.read_to_trust()?;
+    let file = config::find_to_trust(path, &directory, app_file_names())?.read_to_trust()?;
     // An invalid config is not trusted, since its commands are unknown.
     file.parse(&file.environment())?;
     let entries = Value::Object(file.entries()?);

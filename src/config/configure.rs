@@ -1,12 +1,77 @@
-//! The config of a server, from its entry.
+//! The config of a server, made of its entry.
 
 use std::path::Path;
 
 use super::{
-    EndpointSettings, OfferRules, ServerConfig, ServerSettings, Startup, ToolRules, Transport,
-    keys::{ENABLED, SURFACE_OF_ENDPOINT, ServerEntry},
+    ServerSettings, Startup, ToolRules, Transport, Unavailable,
+    keys::{
+        ENABLED, Features, Isolation, KeyGroup as _, Protocol, SURFACE_OF_ENDPOINT, ServerEntry,
+        Surface,
+    },
     transport::transport,
 };
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    pub name: String,
+    /// Never blank.
+    pub description: Option<String>,
+    pub enabled: bool,
+    pub startup: Startup,
+    pub settings: ServerSettings,
+    /// True if the idle timeout takes precedence over the command line.
+    pub keeps_idle_timeout: bool,
+    pub connecting: ConnectionRules,
+    pub offer: OfferRules,
+    pub endpoint: EndpointSettings,
+    /// The transport, or the reason that there is none.
+    pub transport: Result<Transport, Unavailable>,
+}
+
+/// The rules by which instances of a server are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionRules {
+    pub protocol: Protocol,
+    pub isolation: Isolation,
+}
+
+/// The server's own endpoints over HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EndpointSettings {
+    /// Any of these tokens opens the endpoints of this server alone.
+    pub auth_tokens: Vec<String>,
+    /// The form in which the server is shown there.
+    pub surface: Surface,
+}
+
+impl std::fmt::Debug for EndpointSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let auth_tokens = self.auth_tokens.len();
+        f.debug_struct("EndpointSettings")
+            .field("auth_tokens", &auth_tokens)
+            .field("surface", &self.surface)
+            .finish()
+    }
+}
+
+/// The part of a server that is offered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OfferRules {
+    pub tools: ToolRules,
+    pub features: Features,
+}
+
+impl OfferRules {
+    /// Returns whether nothing is left out.
+    pub fn allow_all(&self) -> bool {
+        self.tools.allows_all() && self.features == Features::default()
+    }
+
+    /// Returns whether hosts see and may call a tool.
+    pub fn allow_tool(&self, tool: &str) -> bool {
+        self.features.tools && self.tools.allow(tool)
+    }
+}
 
 /// Returns the config of a server with this entry. A relative `cwd` starts from `directory`.
 pub(super) fn configure(
@@ -24,8 +89,8 @@ pub(super) fn configure(
         description,
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
-        protocol: entry.protocol,
-        isolation: entry.isolation,
+        keeps_idle_timeout: false,
+        connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
         endpoint: EndpointSettings {
             auth_tokens: entry.auth_tokens,
@@ -36,11 +101,90 @@ pub(super) fn configure(
 }
 
 impl ServerConfig {
+    /// Returns whether the server is connected before a host uses it, so that lists wait for its
+    /// first attempt. An instance of one host cannot be started before there is the host.
+    pub fn has_first_attempt(&self) -> bool {
+        self.enabled
+            && self.startup != Startup::Lazy
+            && self.connecting.isolation == Isolation::Shared
+    }
+
+    /// Returns whether a connection that was made for `other` suits this config, because they
+    /// differ only in what hosts see.
+    pub fn has_same_connection(&self, other: &Self) -> bool {
+        // Every field is named, so that each new one is decided upon.
+        let Self {
+            name,
+            enabled,
+            startup,
+            settings,
+            connecting,
+            offer: OfferRules { features, tools: _ },
+            transport,
+            description: _,
+            keeps_idle_timeout: _,
+            endpoint: _,
+        } = self;
+        *name == other.name
+            && *enabled == other.enabled
+            && *startup == other.startup
+            && settings.changes_at_once(&other.settings)
+            && *connecting == other.connecting
+            && *features == other.offer.features
+            && *transport == other.transport
+    }
+
     /// Returns a server with defaults for everything but its transport.
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         let entry = ServerEntry::default();
         let settings = ServerSettings::default();
         let server = configure(name.into(), entry, settings, Path::new("."));
         Self { transport: Ok(transport), ..server }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{
+        super::{
+            Environment,
+            keys::{Effect, keys_of_server},
+            parse,
+        },
+        *,
+    };
+
+    fn server(entry: &Value) -> ServerConfig {
+        let text = json!({"mcpServers": {"a": entry}}).to_string();
+        let parsed = parse(&text, Path::new("/c.json"), &Environment::default());
+        parsed.unwrap().config.servers.remove(0)
+    }
+
+    #[test]
+    fn keys_reconnect_a_server_as_their_class_says() {
+        let local = json!({"command": "x", "description": "d"});
+        let remote = json!({"url": "https://x/", "description": "d"});
+        let mut samples = json!({
+            "description": "e", "enabled": false, "startup": "eager", "tools": {"t": false},
+            "features": {"prompts": false}, "protocol": "modern", "type": "http",
+            "url": "https://y/", "headers": {"A": "b"}, "oauth": {"clientId": "c"},
+            "authTokens": ["t"], "surface": "discover", "isolation": "session", "command": "y",
+            "args": ["b"], "env": {"A": "b"}, "cwd": "/d", "inheritEnv": true,
+            "maxResultBytes": 9, "pin": "block", "idleTimeout": 1, "timeouts": {"call": 1},
+        });
+        for (key, class) in keys_of_server() {
+            let sample = samples[&key].take();
+            assert!(!sample.is_null(), "the test has no value of {key}");
+            let is_of_remote = ["url", "type", "headers", "oauth"].contains(&key.as_str());
+            let was = if is_of_remote { &remote } else { &local };
+            let mut now = was.clone();
+            now[&key] = sample;
+            let (now, was) = (server(&now), server(was));
+            assert_ne!(now, was, "{key}");
+            let is_at_once = class.effect == Effect::AtOnce;
+            assert_eq!(now.has_same_connection(&was), is_at_once, "{key}");
+        }
     }
 }

@@ -8,11 +8,11 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Problem,
-    dialect::{Notes, Translated},
-    foreign::{Dialect, DialectRules},
+    ConfigError, MAX_PROBLEMS, Problem,
+    dialect::{Dialect, Notes, Translated},
     format::{Content, Format, Node, Unreadable, place},
     key_path::{Step, show_path},
+    reading_rules::ReadingRules,
 };
 
 /// Maximum number of repeated keys that are reported: locating each costs a pass over the text.
@@ -32,7 +32,7 @@ pub(super) struct Document<'a> {
 struct Foreign {
     dialect: Dialect,
     root: Node,
-    rules: DialectRules,
+    rules: ReadingRules,
     notes: Notes,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
         self.foreign.as_ref().map(|foreign| foreign.dialect)
     }
 
-    pub(super) fn rules(&self) -> DialectRules {
+    pub(super) fn rules(&self) -> ReadingRules {
         self.foreign.as_ref().map(|foreign| foreign.rules).unwrap_or_default()
     }
 
@@ -103,6 +103,7 @@ impl<'a> Document<'a> {
         let notes = self.foreign.iter().flat_map(|foreign| which(&foreign.notes));
         let mut notes: Vec<_> = notes.collect();
         notes.sort_by_key(|(at, _)| *at);
+        notes.truncate(MAX_PROBLEMS);
         let problem = |(at, message): &(usize, String)| self.problem_at(*at, &[], message.clone());
         notes.into_iter().map(problem).collect()
     }

@@ -7,10 +7,10 @@ use super::{
     Environment, MAX_PROBLEMS, Problem,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
-    foreign::{DialectRules, Variables},
     key_path::Step,
-    keys::KeyGroup,
+    keys::{KeyGroup, classes},
     plain_words::in_plain_words,
+    reading_rules::{ReadingRules, Variables},
     schema,
     unknown_key::unknown_key,
 };
@@ -23,7 +23,7 @@ const MAX_BAD_VALUES: usize = 100;
 pub(super) struct DocumentReader<'a, 'text> {
     document: &'a Document<'text>,
     environment: &'a Environment,
-    rules: DialectRules,
+    rules: ReadingRules,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     /// The number of bytes to which variables may still expand.
@@ -40,6 +40,10 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
             warnings: document.warnings(),
             room: MAX_EXPANSION,
         }
+    }
+
+    pub(super) fn rules(&self) -> ReadingRules {
+        self.rules
     }
 
     /// Returns the warnings if there are no problems.
@@ -66,10 +70,15 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    /// Removes the keys of a group from `object`, which is the root, and reads them. `written` is
-    /// the root before variables were expanded.
+    /// Removes the keys of a group from `object`, which is the root, expands the variables that
+    /// they may have, and reads them. `written` is the root before variables were expanded.
     pub(super) fn group<G: KeyGroup>(&mut self, written: &Value, object: &mut Value) -> G {
-        let value = G::take(object);
+        let mut value = G::take(object);
+        for (key, _) in classes::<G>().into_iter().filter(|(_, class)| class.is_expanded) {
+            if let Some(value) = value.get_mut(&key) {
+                self.expand_setting(&key, value);
+            }
+        }
         let group: G = self.read(&[], written, value.clone());
         for (path, message) in group.problems(&value) {
             self.report(&path, message);
@@ -133,7 +142,7 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
 
     /// Expands the value of a setting for all servers. An undefined variable is a problem: in a
     /// token it would open the door to everyone, or to no one.
-    pub(super) fn expand_setting(&mut self, key: &str, value: &mut Value) {
+    fn expand_setting(&mut self, key: &str, value: &mut Value) {
         let at = [Step::Key(key.to_owned())];
         self.check_references(&at, value, &[]);
         let undefined = self.expand(value);

@@ -154,7 +154,8 @@ impl ConfigFile {
         if before.is_written {
             replace_file(&self.path, &before.text, &self.text)?;
         } else {
-            create_file(&self.path, &self.text).map_err(ReplaceError::Write)?;
+            create_file(&self.path, &self.text)
+                .map_err(|cause| ReplaceError::write(&self.path, cause))?;
         }
         if let Some(store) = store
             && before.is_trusted(store)
@@ -167,10 +168,11 @@ impl ConfigFile {
     /// The file contains secrets from now on.
     fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
         let path = self.path.with_file_name(".env");
+        let failed = |cause| ReplaceError::write(&path, cause);
         if !path.exists() {
-            return Ok(create_file(&path, &self.variables)?);
+            return create_file(&path, &self.variables).map_err(failed);
         }
-        make_private(&path)?;
+        make_private(&path).map_err(failed)?;
         replace_file(&path, &before.variables, &self.variables)
     }
 }

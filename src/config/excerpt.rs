@@ -1,6 +1,9 @@
 //! A line of a config for display: without secrets, and with every character in its column.
 
-use super::secrecy::{defaults, named, of_arguments, of_url};
+use super::{
+    keys::is_secret,
+    secrecy::{defaults, named, of_arguments, of_url},
+};
 use crate::base::is_hidden;
 
 /// The replacement of each character of a secret.
@@ -8,9 +11,6 @@ const HIDDEN: char = '*';
 
 /// Maximum length of a line that is shown. A longer file is minified.
 const MAX_LINE: usize = 500;
-
-/// Keys below which any value may be secret, whatever its name.
-const SECRETIVE: [&str; 5] = ["env", "headers", "oauth", "authTokens", "apiTokens"];
 
 /// Returns the line with its secrets masked, character for character; `None` if it is too long.
 /// `key_path` is the key for which the line is shown; empty if the file cannot be parsed, so that
@@ -21,11 +21,8 @@ pub(crate) fn excerpt(line: &str, key_path: &str) -> Option<String> {
     }
     let key = key_path.rsplit('.').next().unwrap_or_default();
     let scalars = scalars(line, key.split('[').next().unwrap_or_default());
-    let mentions = |name: &&str| {
-        let is_part = |c: char| !c.is_alphanumeric();
-        [line, key_path].iter().any(|text| text.split(is_part).any(|word| word == *name))
-    };
-    let mut secrets = if key_path.is_empty() || SECRETIVE.iter().any(mentions) {
+    let mentions_secret = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(is_secret);
+    let mut secrets = if key_path.is_empty() || [line, key_path].into_iter().any(mentions_secret) {
         let is_plain = |value: &str| {
             value.parse::<f64>().is_ok() || matches!(value, "true" | "false" | "null")
         };

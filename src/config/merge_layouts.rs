@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::config::Environment;
+use crate::config::{AppFileNames, Environment};
 
 /// A server's `tools` as a user may have written them.
 #[derive(Clone, Debug)]
@@ -193,6 +193,7 @@ fn file(layout: &Layout, servers: &[Server]) -> ConfigFile {
         text: layout.render(servers).into_bytes(),
         variables: Vec::new(),
         is_written: true,
+        app_file_names: AppFileNames::default(),
     }
 }
 

@@ -3,6 +3,8 @@
 //! `keys` declares the keys as they are written, with their defaults and checks; `parse` reads them
 //! into a [`Config`]. This layer knows neither connections nor the protocol.
 
+mod app_file_names;
+mod config_file;
 mod configure;
 mod convert;
 mod dialect;
@@ -14,56 +16,64 @@ mod environment;
 mod excerpt;
 mod expand;
 mod find;
-mod foreign;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+mod header_names;
 mod key_path;
 mod keys;
 mod merge;
-mod model;
 mod oauth;
 mod parse;
 mod parsed_config;
 mod plain_words;
 mod problem;
+mod profiles;
+mod reading_rules;
 mod schema;
 pub(crate) mod secrecy;
+mod settings;
 mod tools;
 mod transport;
 mod trust;
 mod unavailable;
 mod unchanged;
 mod unknown_key;
+mod urls;
 mod watch;
 
+pub(crate) use app_file_names::AppFileNames;
+pub(crate) use config_file::ConfigFile;
+pub(crate) use configure::{OfferRules, ServerConfig};
 pub(crate) use convert::{Converted, convert};
+pub(crate) use dialect::Dialect;
 pub(crate) use duration::parse_duration;
 pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;
 pub(crate) use excerpt::excerpt;
-pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
-pub(crate) use foreign::Dialect;
+pub(crate) use find::{find, find_own, find_to_trust, own_place};
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
+pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
-    AlwaysLoad, Features, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings,
-    Loads, Pin, Protocol, ServerSettings, Startup, Surface,
+    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin, Protocol,
+    ServerSettings, Startup, Surface,
 };
 pub(crate) use merge::ToolChanges;
-pub(crate) use model::{
-    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Settings,
-    Transport, Wrapping,
-};
-pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
+pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret};
 pub(crate) use parse::check_entry;
 pub use parse::parse;
-pub(crate) use parsed_config::ParsedConfig;
+pub(crate) use parsed_config::{Config, ParsedConfig};
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
+pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
+pub(crate) use settings::{ServerPaths, Settings, Wrapping};
 pub(crate) use tools::ToolRules;
-pub(crate) use transport::has_authorization;
+pub(crate) use transport::{Framing, Launch, Remote, Transport};
 pub(crate) use trust::TrustStore;
 pub use trust::place_fingerprint;
 pub(crate) use unavailable::Unavailable;
 pub(crate) use unchanged::Unchanged;
+pub(crate) use urls::is_loopback;
 pub(crate) use watch::Watch;

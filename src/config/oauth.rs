@@ -1,16 +1,16 @@
 //! The login settings of an entry: client, secret, scopes, and authorization server.
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
-use url::{Host, Url};
+use url::Url;
 
 use super::{
     Unavailable,
     keys::{Grant, OAuthEntry},
+    urls::{is_auth_server, is_redirect},
 };
 
-/// How tokens are obtained for a server that demands them. By default everything is discovered from
-/// the server.
+/// The settings by which tokens are obtained for a server that demands them. By default everything
+/// is discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OAuth {
     pub grant: Grant,
@@ -78,79 +78,6 @@ impl std::fmt::Debug for Secret {
 
 /// The prefix of a secret that is kept in the system's keychain.
 const KEYCHAIN: &str = "keychain:";
-
-/// Returns the problems of `oauth`, as its keys and messages. `written` is the entry before its
-/// variables were expanded.
-pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str, String)> {
-    let written = &written["oauth"];
-    let has = |key: &str| !written[key].is_null();
-    let mut problems = Vec::new();
-    for key in ["clientSecret", "privateKey"].into_iter().filter(|key| has(key)) {
-        if !has("clientId") {
-            problems.push((key, "this key needs a \"clientId\"".to_owned()));
-        }
-    }
-    if has("clientSecret") && has("privateKey") {
-        problems.push((
-            "privateKey",
-            "a client has either a secret or a private key, not both".to_owned(),
-        ));
-    }
-    if has("keyId") && !has("privateKey") {
-        problems.push(("keyId", "this key needs a \"privateKey\"".to_owned()));
-    }
-    let has_proof = has("clientSecret") || has("privateKey");
-    let is_machine = entry.grant == Grant::ClientCredentials;
-    if is_machine && !(has("clientId") && has_proof) {
-        let message = "\"client_credentials\" needs a \"clientId\", and a \"clientSecret\" or a \
-            \"privateKey\"";
-        problems.push(("grant", message.to_owned()));
-    }
-    if has("privateKey") && !is_machine {
-        let message = "a private key requires \"grant\": \"client_credentials\"".to_owned();
-        problems.push(("privateKey", message));
-    }
-    for (key, is_good, expected) in [
-        ("redirectUri", is_redirect as fn(&Url) -> bool, REDIRECT),
-        ("authServer", is_auth_server, AUTH_SERVER),
-    ] {
-        if let Some(text) = written[key].as_str().filter(|text| !text.contains("${"))
-            && !Url::parse(text).is_ok_and(|url| is_good(&url))
-        {
-            problems.push((key, format!("expected {expected}")));
-        }
-    }
-    problems
-}
-
-const REDIRECT: &str = "a URL on this machine with a port, such as http://127.0.0.1:8090/callback";
-const AUTH_SERVER: &str = "a URL that begins with https://";
-
-/// RFC 8252 sections 7.3 and 8.3. Port 0 stands for a free port.
-fn is_redirect(url: &Url) -> bool {
-    url.scheme() == "http" && is_loopback(url) && url.port().is_some() && url.fragment().is_none()
-}
-
-pub(super) fn is_redirect_uri(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| is_redirect(&url))
-}
-
-fn is_auth_server(url: &Url) -> bool {
-    url.has_host() && (url.scheme() == "https" || url.scheme() == "http" && is_loopback(url))
-}
-
-/// Returns whether a URL leads to this machine, by its name alone.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.').to_ascii_lowercase();
-            name == "localhost" || name.ends_with(".localhost")
-        }
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
 
 /// Converts an entry that has no problems.
 pub(super) fn oauth(entry: OAuthEntry) -> Result<OAuth, Unavailable> {

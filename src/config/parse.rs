@@ -1,19 +1,17 @@
 //! From a document to the validated config, with every problem on the way.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, ConfigError, Environment, ParsedConfig, Problem, ServerConfig, Settings, Unavailable,
-    Wrapping,
+    Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig, Settings,
+    Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
-    foreign::Dialect,
     key_path::Step,
-    keys::{HttpSettings, KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
-    oauth, transport,
+    keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
 };
 use crate::base::is_hidden;
 
@@ -32,25 +30,20 @@ pub fn parse(
     let mut reader = DocumentReader::new(&document, environment);
     let written = document.value();
     let mut root = written.clone();
-    let settings = settings(&mut reader, &written, &mut root);
+    let mut settings = settings(&mut reader, &written, &mut root);
     let server_settings: ServerSettings = reader.group(&written, &mut root);
     let RootEntry { profiles, mcp_servers, .. } = reader.read(&[], &written, root);
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
     }
+    settings.profiles = Profiles::new(profiles);
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut servers = Vec::new();
     for (name, entry) in mcp_servers {
         servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
     let warnings = reader.finish().map_err(|problems| invalid(&document, problems))?;
-    Ok(ParsedConfig {
-        config: Config { settings, servers, profiles },
-        dialect: document.dialect(),
-        own_idle_timeouts: own_idle_timeouts(&document, &written),
-        servers_at_root: rules.servers_at_root,
-        warnings,
-    })
+    Ok(ParsedConfig { config: Config { settings, servers }, warnings })
 }
 
 /// Checks whether an entry could be in a config.
@@ -80,29 +73,17 @@ fn invalid(document: &Document<'_>, mut problems: Vec<Problem>) -> ConfigError {
     ConfigError::Invalid(problems)
 }
 
-/// Returns the servers whose own idle timeout is used. The command-line flag of dynamic-mcp is for
-/// servers that have none.
-fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<String> {
-    let entries = written["mcpServers"].as_object().into_iter().flatten();
-    let own = entries.filter(|(_, entry)| !entry["idleTimeout"].is_null());
-    let is_meant = document.dialect() == Some(Dialect::DynamicMcp);
-    own.filter(|_| is_meant).map(|(name, _)| name.clone()).collect()
-}
-
 /// Removes the settings for all servers from the root, and reads them.
 fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
-    for key in HttpSettings::EXPANDED {
-        if let Some(value) = root.get_mut(key) {
-            reader.expand_setting(key, value);
-        }
-    }
     Settings {
         lists: reader.group(written, root),
         loading: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
+        profiles: Profiles::default(),
         lineage: None,
         wrapping: Wrapping::None,
+        server_paths: reader.rules().server_paths,
     }
 }
 
@@ -137,19 +118,16 @@ fn server(
     general.complete(&mut own);
     let settings: ServerSettings = reader.read(&at, &written, own);
     let entry: ServerEntry = reader.read(&at, &written, entry);
-    for (key, message) in transport::problems(&written, &entry) {
-        let key = key.map(|key| Step::Key(key.to_owned()));
-        reader.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
+    for (path, message) in entry.problems(&written) {
+        reader.report(&[&at[..], &path].concat(), message);
     }
-    for (key, message) in entry.oauth.iter().flat_map(|oauth| oauth::problems(&written, oauth)) {
-        let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
-        reader.report(&[&at[..], &keys].concat(), message);
+    let mut server = configure(name, entry, settings, directory);
+    server.keeps_idle_timeout =
+        reader.rules().keeps_idle_timeouts && !written["idleTimeout"].is_null();
+    if !undefined.is_empty() {
+        server.transport = Err(Unavailable::Undefined(undefined));
     }
-    let server = configure(name, entry, settings, directory);
-    if undefined.is_empty() {
-        return server;
-    }
-    ServerConfig { transport: Err(Unavailable::Undefined(undefined)), ..server }
+    server
 }
 
 #[cfg(test)]
@@ -360,5 +338,40 @@ mod tests {
         ] {
             assert_eq!(problems(text), [expected]);
         }
+    }
+
+    #[test]
+    fn configs_of_0_1_0_are_read() {
+        let read = |name: &str, text: &str| {
+            let environment = Environment::from_pairs([("HOME", "/home/d")]);
+            let parsed = super::super::parse(text, Path::new(name), &environment).unwrap();
+            assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
+            parsed.config
+        };
+        let json = include_str!("../../tests/golden/0.1.0/config/dormouse/dormouse.json");
+        let json = read("dormouse.json", json);
+        assert!(json.settings.loading.remember_loads);
+        let [notes, spare, issues] = json.servers.as_slice() else { panic!("{json:?}") };
+        assert!(notes.enabled && !spare.enabled && issues.enabled);
+        assert_eq!(notes.startup, Startup::Lazy);
+        assert!(notes.offer.tools.allow("read") && notes.offer.tools.allow("new"));
+        let launch = |server: &ServerConfig| match &server.transport {
+            Ok(Transport::Stdio(launch)) => launch.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(launch(notes).command, "golden-server");
+        assert_eq!(launch(spare).args, ["an argument"]);
+        assert_eq!(launch(spare).env["GOLDEN"], "/home/d");
+        let Ok(Transport::Http(remote)) = &issues.transport else { panic!("{issues:?}") };
+        assert_eq!(remote.url.as_str(), "http://127.0.0.1:18999/mcp");
+
+        let yaml = include_str!("../../tests/golden/0.1.0/config/dormouse.yaml");
+        let toml = include_str!("../../tests/golden/0.1.0/config/dormouse.toml");
+        let (yaml, toml) = (read("dormouse.yaml", yaml), read("dormouse.toml", toml));
+        assert_eq!(yaml.servers, toml.servers);
+        assert_eq!(launch(&yaml.servers[0]).env["GOLDEN"], "/home/d");
+        assert_eq!(yaml.servers[0].description, notes.description);
+        assert_eq!(yaml.servers[1].transport, issues.transport);
+        assert!(!yaml.servers[1].enabled);
     }
 }

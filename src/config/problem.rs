@@ -63,8 +63,8 @@ pub enum ConfigError {
     #[error("unknown profile {name:?}; known: \
         {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
     NoProfile { name: String, profiles: Vec<String> },
-    #[error("cannot record the trust in {}", path.display())]
-    TrustStore { path: PathBuf, source: io::Error },
+    #[error("cannot record the trust in {place}")]
+    TrustStore { place: String, source: io::Error },
 }
 
 fn lines(problems: &[Problem]) -> String {

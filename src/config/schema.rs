@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     key_path::Step,
     keys::{
-        HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
+        CLASS, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
         ServerSettings,
     },
 };
@@ -36,7 +36,20 @@ pub(crate) fn json_schema() -> Value {
     schema["properties"] = Value::Object(groups.into_iter().flatten().chain(own).collect());
     schema["properties"]["mcpServers"]["additionalProperties"] =
         json!({"$ref": "#/$defs/ServerEntry"});
+    remove_classes(&mut schema);
     schema
+}
+
+/// Removes the classes of keys, which are not for users.
+fn remove_classes(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.shift_remove(CLASS);
+            members.values_mut().for_each(remove_classes);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(remove_classes),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Returns the schemas of the keys of a group.

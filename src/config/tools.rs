@@ -112,7 +112,7 @@ impl ToolRules {
     }
 
     /// Keeps only those enabled tools that match these names or globs.
-    pub(super) fn restrict(&mut self, chosen: &[String]) {
+    pub(crate) fn restrict(&mut self, chosen: &[String]) {
         self.chosen = Some(chosen.to_vec());
     }
 

@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeSet,
+    io,
     path::{Component, Path, PathBuf},
     time::Duration,
 };
@@ -32,7 +33,7 @@ impl Watch {
     /// Watches files, which need not exist.
     ///
     /// # Errors
-    /// If the system has no more watches, or does not support them.
+    /// If the system has no more watches or threads, or does not support watches.
     pub(crate) fn new(files: Vec<PathBuf>) -> notify::Result<Self> {
         let (tell, happened) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -47,6 +48,13 @@ impl Watch {
                 let _ = tell.send(path);
             }
         })?;
+        if happened.is_closed() {
+            // `notify` does not report that its thread could not be started, and would panic when
+            // this watcher is used or dropped.
+            std::mem::forget(watcher);
+            let message = "cannot start a thread";
+            return Err(notify::Error::io(io::Error::new(io::ErrorKind::WouldBlock, message)));
+        }
         let mut watch = Self { files, watcher, watched: BTreeSet::new(), happened };
         watch.follow_links();
         Ok(watch)

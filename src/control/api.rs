@@ -86,12 +86,12 @@ async fn get_document() -> Json<Value> {
     Json(api_document())
 }
 
-async fn get_status(State(api): State<ApiState>) -> Json<StatusReport> {
-    Json(api.report().await)
+async fn get_status(State(api): State<ApiState>) -> ApiResult<StatusReport> {
+    api.report().await.map(Json)
 }
 
-async fn list_servers(State(api): State<ApiState>) -> Json<Vec<ServerReport>> {
-    Json(api.report().await.servers)
+async fn list_servers(State(api): State<ApiState>) -> ApiResult<Vec<ServerReport>> {
+    Ok(Json(api.report().await?.servers))
 }
 
 async fn get_server(State(api): State<ApiState>, name: NamePath) -> ApiResult<ServerReport> {
@@ -142,13 +142,14 @@ async fn put_server_to_sleep(
 async fn reset_server(State(api): State<ApiState>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
     let (fleet, server) = (api.fleet.clone(), name.clone());
-    run_blocking(move || fleet.operator().reset(&server)).await.expect("a reset does not panic")?;
+    let reset = run_blocking(move || fleet.operator().reset(&server)).await;
+    reset.ok_or_else(ApiError::shutting_down)??;
     api.server_report(&name).await.map(Json)
 }
 
-async fn list_tools(State(api): State<ApiState>) -> Json<Vec<ServerTool>> {
-    let servers = api.report().await.servers;
-    Json(servers.into_iter().flat_map(tools_of_report).collect())
+async fn list_tools(State(api): State<ApiState>) -> ApiResult<Vec<ServerTool>> {
+    let servers = api.report().await?.servers;
+    Ok(Json(servers.into_iter().flat_map(tools_of_report).collect()))
 }
 
 async fn list_server_tools(

@@ -23,14 +23,14 @@ pub(crate) struct ApiState {
 
 impl ApiState {
     /// Builds the report on a blocking thread, because it reads from disk.
-    pub(super) async fn report(&self) -> StatusReport {
+    pub(super) async fn report(&self) -> Result<StatusReport, ApiError> {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
         let report = run_blocking(move || StatusReport::of(&fleet, config)).await;
-        report.expect("a report is made without a panic")
+        report.ok_or_else(ApiError::shutting_down)
     }
 
     pub(super) async fn server_report(&self, name: &str) -> Result<ServerReport, ApiError> {
-        let report = self.report().await;
+        let report = self.report().await?;
         let found = report.servers.into_iter().find(|server| server.name == name);
         found.ok_or_else(|| OperateError::Unknown(name.to_owned()).into())
     }

@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use super::ChangeError;
 use crate::{
+    base::with_causes,
     catalog::ToolSummary,
+    config::Unchanged,
     proxy::{CallEnding, EndedCall, OperateError},
 };
 
@@ -28,9 +30,9 @@ pub(crate) const BASE_PATH: &str = "/api/v1";
 pub(crate) struct NewServer {
     /// The name of the new server.
     pub name: String,
-    /// As in `mcpServers` of the config.
+    /// The keys of the server, with the names that they have below `mcpServers` in the config.
     pub entry: Map<String, Value>,
-    /// Put it in the place of one of that name.
+    /// True if the new server may replace a server with the same name.
     #[serde(default)]
     pub replace: bool,
 }
@@ -42,7 +44,7 @@ pub(crate) struct Switch {
     pub enabled: bool,
 }
 
-/// A tool, and whose it is.
+/// A tool with the name of its server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ServerTool {
     pub server: String,
@@ -95,6 +97,11 @@ impl ApiError {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
+
+    /// Returns the answer to a request whose work the runtime does not start any more.
+    pub(super) fn shutting_down() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "dormouse is shutting down")
+    }
 }
 
 impl IntoResponse for ApiError {
@@ -119,14 +126,19 @@ impl From<OperateError> for ApiError {
 impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         let status = match &error {
-            ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
-                StatusCode::CONFLICT
-            }
-            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ChangeError::ShuttingDown => return Self::shutting_down(),
+            ChangeError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ChangeError::NoConfig => StatusCode::CONFLICT,
+            ChangeError::Unchanged(unchanged) => match unchanged {
+                Unchanged::Unknown(_) => StatusCode::NOT_FOUND,
+                Unchanged::Exists(_) | Unchanged::NotOurs(_) => StatusCode::CONFLICT,
+                Unchanged::Config(_)
+                | Unchanged::ByHand { .. }
+                | Unchanged::OfAnotherProgram(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                Unchanged::Replace(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            },
         };
-        Self::new(status, error.to_string())
+        Self::new(status, with_causes(&error))
     }
 }
 
@@ -159,3 +171,20 @@ fn cause(text: &str) -> &str {
 
 /// A name in the path, or the reason for which it cannot be read.
 pub(super) type NamePath = Result<Path<String>, PathRejection>;
+
+#[cfg(test)]
+mod tests {
+    use std::{io, path::Path};
+
+    use super::*;
+    use crate::base::ReplaceError;
+
+    #[test]
+    fn unwritable_config_is_reported_with_the_cause() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let full = ReplaceError::write(Path::new("/etc/d/dormouse.json"), full);
+        let error = ApiError::from(ChangeError::from(Unchanged::from(full)));
+        assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
+        insta::assert_snapshot!(error.error);
+    }
+}

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{ConfigEdit, Unchanged};
+use crate::config::{ConfigEdit, ConfigError, Unchanged};
 
 /// A change of the config, or a reload.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct AppliedChange {
     /// Servers that were restarted.
     pub restarted: Vec<String>,
     /// Servers that are only shown differently; their connections stay.
-    pub shown_otherwise: Vec<String>,
+    pub shown_differently: Vec<String>,
     pub removed: Vec<String>,
     /// Settings that are in force from the next start on.
     pub at_next_start: Vec<String>,
@@ -32,35 +32,14 @@ pub(crate) struct AppliedChange {
 /// Reason for which a change was not made. The config is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    #[error("unknown server {0:?}")]
-    Unknown(String),
-    #[error("server {0:?} exists already")]
-    Exists(String),
-    #[error("the config belongs to {0}, and dormouse does not edit it")]
-    NotOurs(&'static str),
-    #[error("the config would not be valid: {0}")]
-    Invalid(String),
-    #[error("{0}")]
-    ByHand(String),
-    #[error("cannot change the config: {0}")]
-    Unwritable(String),
+    #[error(transparent)]
+    Unchanged(#[from] Unchanged),
+    #[error("the config would not be valid")]
+    Invalid(#[source] ConfigError),
     #[error("no config in use")]
     NoConfig,
-}
-
-impl From<Unchanged> for ChangeError {
-    fn from(error: Unchanged) -> Self {
-        match error {
-            Unchanged::Unknown(name) => Self::Unknown(name),
-            Unchanged::Exists(name) => Self::Exists(name),
-            Unchanged::NotOurs(system) => Self::NotOurs(system),
-            Unchanged::Config(error) => Self::Invalid(error.to_string()),
-            error @ (Unchanged::ByHand { .. } | Unchanged::OfAnotherProgram(_)) => {
-                Self::ByHand(error.to_string())
-            }
-            Unchanged::Replace(error) => Self::Unwritable(error.to_string()),
-        }
-    }
+    #[error("dormouse is shutting down")]
+    ShuttingDown,
 }
 
 /// A change with a channel for its outcome.
@@ -92,8 +71,7 @@ impl ChangeSender {
         let (answer, made) = oneshot::channel();
         let wanted = ChangeRequest { change, answer };
         let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;
-        let ending = || ChangeError::Unwritable("dormouse is shutting down".to_owned());
-        sender.send(wanted).await.map_err(|_| ending())?;
-        made.await.unwrap_or_else(|_| Err(ending()))
+        sender.send(wanted).await.map_err(|_| ChangeError::ShuttingDown)?;
+        made.await.unwrap_or(Err(ChangeError::ShuttingDown))
     }
 }

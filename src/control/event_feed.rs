@@ -65,7 +65,7 @@ async fn next_changes(
     before: Option<Vec<ServerReport>>,
 ) -> Option<(Vec<Event>, Vec<ServerReport>)> {
     let Some(before) = before else {
-        let report = api.report().await;
+        let report = api.report().await.ok()?;
         return Some((vec![event("status", &report)], report.servers));
     };
     loop {
@@ -73,7 +73,7 @@ async fn next_changes(
         tokio::time::sleep(EVENT_DELAY).await;
         // The report shows the changes of the pause too.
         *happened = happened.resubscribe();
-        let servers = api.report().await.servers;
+        let servers = api.report().await.ok()?.servers;
         let events = differences(&before, &servers);
         if !events.is_empty() {
             return Some((events, servers));

@@ -119,8 +119,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
                 "default": {"description": "An error, with its reason", "content": refused},
             },
         });
-        let is_named = |name: &&str| self.path.contains(&format!("{{{name}}}"));
-        let parameters = ["name", "tool"].into_iter().filter(is_named).map(|name| {
+        let parameters = parameters(self.path).map(|name| {
             let schema = json!({"type": "string"});
             json!({"name": name, "in": "path", "required": true, "schema": schema})
         });
@@ -129,5 +128,23 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         operation
+    }
+}
+
+/// Returns the names in the braces of a path, in their order.
+fn parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_of_a_path_is_found() {
+        let found = |path| parameters(path).collect::<Vec<_>>();
+        assert_eq!(found("/servers/{name}/tools/{tool}"), ["name", "tool"]);
+        assert_eq!(found("/hosts/{id}"), ["id"]);
+        assert!(found("/servers").is_empty());
     }
 }

@@ -19,6 +19,8 @@ use crate::base::make_private_directory;
 /// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
 /// 100 bytes.
 const MAX_FINGERPRINT_CHARS: usize = 12;
+/// Delay after the socket could not be created.
+const BIND_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum time to answer requests in progress when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -56,13 +58,16 @@ impl SocketDirectory {
 /// Serves the control API on the socket until `control.stop` is cancelled.
 ///
 /// # Errors
-/// When the socket cannot be created.
+/// When the socket cannot be used.
 pub(crate) async fn serve(control: ApiState, sockets: SocketDirectory) -> io::Result<()> {
     let path = sockets.path_of_this_process();
-    let listener = bind(&sockets.directory, &path)?;
+    let stop = control.stop.clone();
+    let Some(listener) = stop.run_until_cancelled(bind_at_last(&sockets.directory, &path)).await
+    else {
+        return Ok(());
+    };
     remove_stale_sockets(&sockets.directory);
     let _removed = RemoveOnDrop(path);
-    let stop = control.stop.clone();
     let stopping = stop.clone().cancelled_owned();
     let serving = axum::serve(listener, router(control)).with_graceful_shutdown(stopping);
     tokio::select! {
@@ -71,6 +76,24 @@ pub(crate) async fn serve(control: ApiState, sockets: SocketDirectory) -> io::Re
             stop.cancelled().await;
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
+    }
+}
+
+/// Creates the socket, as soon as that is possible: the disk may be full now.
+async fn bind_at_last(directory: &Path, path: &Path) -> UnixListener {
+    let mut is_first = true;
+    loop {
+        match bind(directory, path) {
+            Ok(listener) => return listener,
+            Err(error) if std::mem::take(&mut is_first) => {
+                tracing::info!(
+                    directory = %directory.display(), %error,
+                    "cannot open the control socket; other commands cannot reach this instance",
+                );
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(BIND_RETRY_DELAY).await;
     }
 }
 

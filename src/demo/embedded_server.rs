@@ -12,6 +12,10 @@ use super::{
     definitions::definitions,
     server_table::{EmbeddedServer, SimplePrompt, TextResource, embedded_servers},
 };
+use crate::protocol::method;
+
+/// The hidden argument that makes the program one of the demo's servers.
+pub(crate) const SERVER_ARGUMENT: &str = "__demo-server";
 
 /// Serves the embedded server of this name until the input ends.
 pub(crate) fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCode {
@@ -21,8 +25,8 @@ pub(crate) fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> 
     for line in input.lines().map_while(Result::ok) {
         let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
         let Some(id) = request.get("id") else { continue };
-        let method = request["method"].as_str().unwrap_or_default();
-        let response = match answer(&server, method, &request["params"]) {
+        let name = request["method"].as_str().unwrap_or_default();
+        let response = match answer(&server, name, &request["params"]) {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             Err((code, message)) => json!({
                 "jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message},
@@ -37,30 +41,30 @@ pub(crate) fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> 
 
 type ToolAnswer = Result<Value, (ErrorCode, String)>;
 
-fn answer(server: &EmbeddedServer, method: &str, params: &Value) -> ToolAnswer {
-    Ok(match method {
-        "initialize" => json!({
+fn answer(server: &EmbeddedServer, name: &str, params: &Value) -> ToolAnswer {
+    Ok(match name {
+        method::INITIALIZE => json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": server.name, "version": env!("CARGO_PKG_VERSION")},
             "instructions": server.instructions,
         }),
-        "ping" => json!({}),
-        "tools/list" => json!({"tools": definitions(server)}),
-        "tools/call" => return call(server, params),
-        "resources/list" => {
+        method::PING => json!({}),
+        method::TOOLS_LIST => json!({"tools": definitions(server)}),
+        method::TOOLS_CALL => return call(server, params),
+        method::RESOURCES_LIST => {
             let resource = |it: &TextResource| json!({"uri": it.uri, "name": it.name});
             json!({"resources": server.resources.iter().map(resource).collect::<Vec<_>>()})
         }
-        "resources/templates/list" => json!({"resourceTemplates": []}),
-        "resources/read" => return read(server, params),
-        "prompts/list" => {
+        method::RESOURCE_TEMPLATES_LIST => json!({"resourceTemplates": []}),
+        method::RESOURCES_READ => return read(server, params),
+        method::PROMPTS_LIST => {
             let prompt =
                 |it: &SimplePrompt| json!({"name": it.name, "description": it.description});
             json!({"prompts": server.prompts.iter().map(prompt).collect::<Vec<_>>()})
         }
-        "prompts/get" => return prompt(server, params),
-        _ => return Err((ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"))),
+        method::PROMPTS_GET => return prompt(server, params),
+        _ => return Err((ErrorCode::METHOD_NOT_FOUND, format!("method not found: {name}"))),
     })
 }
 

@@ -8,8 +8,5 @@ mod scratch;
 mod server_table;
 mod tour;
 
-pub(crate) use embedded_server::serve;
+pub(crate) use embedded_server::{SERVER_ARGUMENT, serve};
 pub(crate) use tour::{DemoStep, tour};
-
-/// The hidden argument that makes the program one of the demo's servers.
-pub(crate) const SERVER_ARGUMENT: &str = "__demo-server";

@@ -369,7 +369,7 @@ impl Host for Session {
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.identity.endpoint
+        self.identity.endpoint.clone()
     }
 
     fn client(&self) -> Option<Arc<ClientIdentity>> {

@@ -44,14 +44,34 @@ enum SendState {
     Uncancellable,
 }
 
-impl Call {
-    pub(super) fn new(peer: Peer, options: CallOptions) -> Self {
-        let CallOptions { silence, progress } = options;
-        let wants_progress = progress.is_some();
-        let registered = peer.inner.pending.lock().register(progress);
-        Self { peer, registered, silence, wants_progress, send_state: SendState::NotSent }
+impl Peer {
+    /// Sends a request and waits for its answer.
+    ///
+    /// Dropping the future, and reaching the deadline, cancel the request on the other side.
+    ///
+    /// # Errors
+    /// If no answer arrived: see [`CallError`]. An answer that is an error is the `Err` of
+    /// [`Outcome`].
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+        options: CallOptions,
+    ) -> Result<Outcome, CallError> {
+        self.prepare(options).send(method, params).await
     }
 
+    /// Registers a request, which has its id before it is sent.
+    pub(crate) fn prepare(&self, options: CallOptions) -> Call {
+        let CallOptions { silence, progress } = options;
+        let wants_progress = progress.is_some();
+        let registered = self.register(progress);
+        let send_state = SendState::NotSent;
+        Call { peer: self.clone(), registered, silence, wants_progress, send_state }
+    }
+}
+
+impl Call {
     /// Returns the id that the other side sees.
     pub(crate) fn id(&self) -> u64 {
         self.registered.id
@@ -74,7 +94,7 @@ impl Call {
         if self.peer.is_closed() {
             return Err(CallError::NotSent);
         }
-        if self.peer.outbox.is_stalled() {
+        if self.peer.is_stalled() {
             return Err(CallError::Congested);
         }
         let id = self.registered.id;
@@ -127,7 +147,7 @@ impl Drop for Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Id, Outbox};
+    use crate::wire::Outbox;
 
     const SILENCE: Duration = Duration::from_secs(10);
 
@@ -148,16 +168,16 @@ mod tests {
         let answered = requested(&peer);
         for _ in 0..3 {
             tokio::time::sleep(SILENCE * 2 / 3).await;
-            assert!(peer.inner.pending.lock().progress(&progress));
+            assert!(peer.progress(&progress));
         }
         tokio::time::sleep(SILENCE * 2 / 3).await;
-        assert!(peer.inner.pending.lock().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object()))));
+        assert!(peer.settle(1, Ok(Raw::empty_object())));
         assert_eq!(answered.await.unwrap(), Ok(Ok(Raw::empty_object())));
 
         let silent = requested(&peer);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let progress = edit::set(&progress, "progressToken", &Raw::encode(&2));
-        assert!(peer.inner.pending.lock().progress(&progress));
+        assert!(peer.progress(&progress));
         let spoke = tokio::time::Instant::now();
         assert_eq!(silent.await.unwrap(), Err(CallError::TimedOut(SILENCE)));
         assert_eq!(spoke.elapsed(), SILENCE);

@@ -17,11 +17,12 @@ pub(crate) enum CallError {
         "the connection was interrupted before the answer ({0}); the request may have been executed"
     )]
     Broken(String),
-    /// The other side cannot be reached, so that the request was not executed.
-    #[error("cannot be reached: {0}")]
+    /// The other side cannot be reached, so that the request was not executed. It is a server,
+    /// since hosts connect to dormouse.
+    #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// This machine is out of descriptors or memory, so that the request was not executed.
-    #[error("cannot be reached, since this machine is out of resources: {0}")]
+    #[error("the server cannot be reached, since this machine is out of resources: {0}")]
     Exhausted(String),
     /// The other side refused the transport; `detail` is the start of its response.
     #[error("HTTP status {status}{detail}")]

@@ -113,10 +113,7 @@ fn receive_response<H: MessageHandler>(response: Response, peer: &Peer, handler:
 
 fn is_progress_of_ours(notification: &Notification, peer: &Peer) -> bool {
     notification.method == method::PROGRESS
-        && notification
-            .params
-            .as_ref()
-            .is_some_and(|params| peer.inner.pending.lock().progress(params))
+        && notification.params.as_ref().is_some_and(|params| peer.progress(params))
 }
 
 fn receive_oversized<H: MessageHandler>(

@@ -5,6 +5,8 @@ pub(crate) mod adapt;
 mod era;
 pub(crate) mod error;
 pub(crate) mod extension;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod handshake;
 mod implementation;
 mod level;

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Host, HostId, Principal, instance::Instance};
+use super::{Host, HostId, Principal};
 use crate::{base::Lock, catalog::Changes, peer::Peer, protocol::Era};
 pub(super) use levels::LogLevels;
 pub(super) use subscriptions::Subscriptions;
@@ -23,7 +23,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time for which one message of a server waits for a host that does not read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The attached hosts. It knows no server: an [`Instance`] is only the key of a subscription.
+/// The attached hosts. It knows no server: an instance is only the key of a subscription.
 #[derive(Default)]
 pub(super) struct Audience {
     /// Attached hosts, oldest first.
@@ -56,16 +56,6 @@ impl Audience {
         self.hosts.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the hosts that may use an instance: its owner's, or all that see its server.
-    pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
-        let mut hosts = self.hosts();
-        hosts.retain(|host| {
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && host.endpoint().shows(instance.server)
-        });
-        hosts
-    }
-
     /// Returns the sessions of one principal.
     pub(super) fn sessions_of(&self, principal: Principal) -> Vec<Arc<dyn Host>> {
         let mut hosts = self.hosts();
@@ -82,6 +72,16 @@ impl Audience {
     pub(super) fn announce(&self, changes: Changes, is_meant: impl Fn(&dyn Host) -> bool) {
         for host in self.hosts() {
             if is_meant(host.as_ref()) {
+                host.announce(changes);
+            }
+        }
+    }
+
+    /// Tells each host that its lists have changed for which `changes` names any.
+    pub(super) fn announce_each(&self, changes: impl Fn(&dyn Host) -> Changes) {
+        for host in self.hosts() {
+            let changes = changes(host.as_ref());
+            if changes.any() {
                 host.announce(changes);
             }
         }

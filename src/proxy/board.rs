@@ -4,21 +4,30 @@ mod app_reads;
 mod loads;
 mod views;
 
-use std::sync::{Arc, MutexGuard};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, MutexGuard},
+};
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
-use super::{Endpoint, Principal, Viewer};
+use super::{
+    Endpoint, Principal, Viewer,
+    events::{Event, Events},
+};
 use crate::{
     base::{Lock, run_blocking},
-    catalog::{Changes, ExposedCatalog, LoadOrigin, OfferChoice, Presence, ServerId, Snapshot},
+    catalog::{
+        Changes, ExposedCatalog, LoadOrigin, Offer, OfferChoice, OfferId, Presence, ServerId,
+        Snapshot,
+    },
     config::{self, Listing, Settings},
     surface::{Action, Apps, View},
     wire::Raw,
 };
 use app_reads::AppReads;
-use loads::SessionLoads;
+use loads::{RequestedLoads, SessionLoads};
 use views::{ToolList, Views};
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
@@ -28,15 +37,19 @@ pub(super) struct Board {
     /// Held while a snapshot is published and announced, so that announcements keep its order.
     order: Lock<()>,
     loads: SessionLoads,
+    requested: RequestedLoads,
     app_reads: AppReads,
     views: Views,
+    events: Events,
 }
 
 impl Board {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
+    /// Each snapshot that is put in force is an event.
+    pub(super) fn new(snapshot: Snapshot, events: Events) -> Self {
         let loads = SessionLoads::new(snapshot.settings.loading.loads);
-        let (order, app_reads, views) = Default::default();
-        Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views }
+        let (order, requested, app_reads, views) = Default::default();
+        let snapshot = ArcSwap::from_pointee(snapshot);
+        Self { snapshot, order, loads, requested, app_reads, views, events }
     }
 
     pub(super) fn settings(&self) -> Arc<Settings> {
@@ -49,22 +62,17 @@ impl Board {
     }
 
     /// Returns the part of the snapshot that a host sees.
-    pub(super) fn snapshot_for(&self, viewer: Viewer) -> Arc<Snapshot> {
-        self.seen_in(&self.snapshot(), viewer)
+    pub(super) fn snapshot_for(&self, viewer: &Viewer) -> Arc<Snapshot> {
+        self.views.snapshot(&self.snapshot(), self.choice(viewer))
     }
 
     /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
-    pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
-        self.views.snapshot(&self.snapshot(), OfferChoice { only: endpoint.only, loaded: None })
-    }
-
-    /// Returns the part of any snapshot that a host sees.
-    pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: Viewer) -> Arc<Snapshot> {
-        self.views.snapshot(snapshot, self.choice(viewer))
+    pub(super) fn snapshot_at(&self, endpoint: &Endpoint) -> Arc<Snapshot> {
+        self.views.snapshot(&self.snapshot(), choice_at(endpoint, None))
     }
 
     /// Returns a snapshot in the form in which a host sees it.
-    pub(super) fn view<'a>(&self, viewer: Viewer, snapshot: &'a Snapshot) -> View<'a> {
+    pub(super) fn view<'a>(&self, viewer: &Viewer, snapshot: &'a Snapshot) -> View<'a> {
         let last_read = self.app_reads.last(viewer.principal);
         let apps = viewer.shows_apps.then_some(Apps { last_read });
         View { snapshot, surface: viewer.endpoint.surface, apps }
@@ -74,7 +82,7 @@ impl Board {
     /// on another thread, by a task of `tasks`.
     pub(super) async fn evaluate(
         &self,
-        viewer: Viewer,
+        viewer: &Viewer,
         params: &Raw,
         tasks: &TaskTracker,
     ) -> Action {
@@ -91,17 +99,42 @@ impl Board {
     }
 
     /// Returns the tool list of a host. It is composed once for all hosts that see the same.
-    pub(super) fn tools(&self, viewer: Viewer) -> Arc<ToolList> {
-        let snapshot = self.snapshot();
+    pub(super) fn tools(&self, viewer: &Viewer) -> Arc<ToolList> {
+        self.tools_in(&self.snapshot(), &self.views, viewer)
+    }
+
+    /// Returns the tool list that a host has of any snapshot. `views` has its views.
+    fn tools_in(&self, snapshot: &Arc<Snapshot>, views: &Views, viewer: &Viewer) -> Arc<ToolList> {
         let (choice, form) = (self.choice(viewer), (viewer.endpoint.surface, viewer.shows_apps));
-        self.views.tools(&snapshot, (choice.clone(), form), || {
-            let snapshot = self.views.snapshot(&snapshot, choice);
+        views.tools(snapshot, (choice.clone(), form), || {
+            let snapshot = views.snapshot(snapshot, choice);
             self.view(viewer, &snapshot).tools()
         })
     }
 
-    fn choice(&self, viewer: Viewer) -> OfferChoice {
-        OfferChoice { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
+    /// Returns the lists of a host that differ from those of an earlier snapshot.
+    pub(super) fn changes_since(&self, before: &PastSnapshot, viewer: &Viewer) -> Changes {
+        let PastSnapshot { snapshot: past, views: past_views } = before;
+        let (now, choice) = (self.snapshot(), self.choice(viewer));
+        let were = self.tools_in(past, past_views, viewer);
+        let are = self.tools_in(&now, &self.views, viewer);
+        let items = self.views.items(&now, choice.clone());
+        let changes = items.changes_since(&past_views.items(past, choice));
+        Changes { tools: were.result != are.result, ..changes }
+    }
+
+    fn choice(&self, viewer: &Viewer) -> OfferChoice {
+        choice_at(&viewer.endpoint, self.loads.of(viewer.principal))
+    }
+
+    /// Returns whether an endpoint shows anything of a server.
+    pub(super) fn shows(&self, endpoint: &Endpoint, server: ServerId) -> bool {
+        let Endpoint { only, profile, .. } = endpoint;
+        if only.is_some_and(|only| only.server() != server) {
+            return false;
+        }
+        let snapshot = self.snapshot();
+        profile.is_none() || snapshot.offers_of(server).any(|(_, o)| shows(&snapshot, endpoint, o))
     }
 
     /// Begins a publication. No other can begin before the returned value is dropped.
@@ -109,27 +142,42 @@ impl Board {
         Publication { board: self, _order: self.order.lock() }
     }
 
-    /// Returns whether a server is loaded for a host, or needs no load.
-    pub(super) fn has_loaded(&self, viewer: Viewer, server: ServerId) -> bool {
+    /// Returns whether an offer of a server is loaded for a host, or needs no load.
+    pub(super) fn has_loaded(&self, viewer: &Viewer, server: ServerId) -> bool {
+        self.snapshot().offers_of(server).any(|(_, offer)| self.concerns(viewer, offer))
+    }
+
+    /// Returns whether a host is told of the presence of an offer.
+    pub(super) fn concerns(&self, viewer: &Viewer, offer: &Offer) -> bool {
+        let origin = offer.presence.origin();
+        shows(&self.snapshot(), &viewer.endpoint, offer)
+            && (origin != Some(LoadOrigin::HostsRequest)
+                || self.loads.are_seen_by(viewer.principal, offer.id))
+    }
+
+    /// Notes that an offer is wanted, so that it is loaded once its server is.
+    pub(super) fn request(&self, offer: OfferId) {
+        self.requested.note(offer);
+    }
+
+    /// Returns whether an offer is loaded when its server is. The only offer of a server always is.
+    pub(super) fn is_requested(&self, offer: &Offer) -> bool {
+        self.requested.has(offer.id) || self.snapshot().offers_of(offer.server()).count() == 1
+    }
+
+    /// Returns whether an endpoint shows an offer.
+    pub(super) fn shows_offer(&self, endpoint: &Endpoint, id: OfferId) -> bool {
         let snapshot = self.snapshot();
-        let offer = snapshot.offer(server);
-        offer.is_some_and(|offer| self.concerns(viewer, server, &offer.presence))
+        snapshot.offer(id).is_some_and(|offer| shows(&snapshot, endpoint, offer))
     }
 
-    /// Returns whether a host is told that a server has this presence.
-    pub(super) fn concerns(&self, viewer: Viewer, server: ServerId, presence: &Presence) -> bool {
-        let is_a_load = matches!(presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. });
-        viewer.endpoint.shows(server)
-            && (!is_a_load || self.loads.are_seen_by(viewer.principal, server))
-    }
-
-    /// Notes that a host has loaded a server, which other hosts may have loaded before. Returns the
+    /// Notes that a host has loaded an offer, which other hosts may have loaded before. Returns the
     /// lists that this changes for the host alone.
-    pub(super) fn load(&self, principal: Principal, server: ServerId) -> Option<Changes> {
-        if !self.loads.add(principal, server) {
+    pub(super) fn load(&self, principal: Principal, offer: OfferId) -> Option<Changes> {
+        if !self.loads.add(principal, offer) {
             return None;
         }
-        match self.snapshot().offer(server).map(|offer| &offer.presence) {
+        match self.snapshot().offer(offer).map(|offer| &offer.presence) {
             Some(Presence::Live { exposed, origin: LoadOrigin::HostsRequest }) => {
                 Some(exposed.catalog.brings())
             }
@@ -154,6 +202,29 @@ impl Board {
     }
 }
 
+/// A snapshot that is no longer in force, and the views that hosts had of it.
+pub(super) struct PastSnapshot {
+    snapshot: Arc<Snapshot>,
+    views: Views,
+}
+
+impl PastSnapshot {
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot, views: Views::default() }
+    }
+}
+
+/// Returns the choice of an endpoint, for a session with these loads of its own.
+fn choice_at(endpoint: &Endpoint, loaded: Option<Arc<BTreeSet<OfferId>>>) -> OfferChoice {
+    OfferChoice { only: endpoint.only, profile: endpoint.profile.clone(), loaded }
+}
+
+/// Returns whether an endpoint shows an offer of a snapshot.
+fn shows(snapshot: &Snapshot, endpoint: &Endpoint, offer: &Offer) -> bool {
+    endpoint.only.is_none_or(|only| only == offer.id)
+        && snapshot.settings.profiles.show(endpoint.profile.as_ref(), &offer.name)
+}
+
 /// The right to swap the snapshot. Announcements that are made while it lives keep its order.
 pub(super) struct Publication<'a> {
     board: &'a Board,
@@ -166,62 +237,98 @@ impl Publication<'_> {
         let snapshot = Arc::new(snapshot);
         self.board.snapshot.store(snapshot.clone());
         self.board.views.clear();
+        self.board.events.send(Event::Published);
         snapshot
     }
 
-    /// Adds what is known of servers that have not been loaded.
-    pub(super) fn recall(&self, known: Vec<(ServerId, Arc<ExposedCatalog>)>) {
+    /// Adds what is known of offers that have not been loaded.
+    pub(super) fn recall(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) {
         self.swap(self.board.snapshot().recalled(known));
     }
 
     /// Shows what hybrid servers had in another run.
-    pub(super) fn seed(&self, seeds: Vec<(ServerId, Arc<ExposedCatalog>)>) -> Arc<Snapshot> {
+    pub(super) fn seed(&self, seeds: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Arc<Snapshot> {
         self.swap(self.board.snapshot().seeded(seeds))
     }
 
-    /// Remembers why a load failed.
-    pub(super) fn fail(&self, server: ServerId, cause: String) {
+    /// Remembers why a load of a server failed.
+    pub(super) fn fail(&self, server: ServerId, cause: &str) {
         self.swap(self.board.snapshot().with_failure(server, cause));
     }
 
-    /// Gives a server another presence, if `presence` returns one for its present one. Returns
-    /// `None` where nothing is published: also for a server that the config no longer has.
+    /// Gives each offer of a server another presence, if `presence` returns one for it. Returns the
+    /// offers for which it did: none of a server that the config no longer has.
     pub(super) fn present(
         &self,
         server: ServerId,
-        presence: impl FnOnce(&Presence) -> Option<Presence>,
-    ) -> Option<Presented> {
+        mut presence: impl FnMut(&Offer) -> Option<Presence>,
+    ) -> Vec<PublishedOffer> {
         let before = self.board.snapshot();
-        let position = before.position(server)?;
-        let was = &before.offers[position].presence;
-        let presence = presence(was)?;
-        let is_new = !matches!(was, Presence::Live { .. });
-        let origin = match &presence {
-            Presence::Live { origin, .. } => Some(*origin),
-            _ => None,
-        };
-        let is_listed = match before.settings.lists.listing {
-            Listing::Growing => true,
-            Listing::Stable => origin == Some(LoadOrigin::OwnAccord),
-        };
-        let (after, changes) = before.with(position, presence.clone());
-        let snapshot = self.swap(after);
-        let changes = if is_listed { changes } else { Changes::default() };
-        let is_loaded = is_new && origin == Some(LoadOrigin::HostsRequest);
-        Some(Presented { snapshot, position, presence, changes, is_new, is_loaded })
+        let mut after = Snapshot::clone(&before);
+        let mut published = Vec::new();
+        for (position, was) in before.offers_of(server) {
+            let Some(presence) = presence(was) else { continue };
+            let (next, changes) = after.with(position, presence);
+            after = next;
+            let offer = after.offers[position].clone();
+            let is_listed = match before.settings.lists.listing {
+                Listing::Growing => true,
+                Listing::Stable => offer.presence.origin() == Some(LoadOrigin::OwnAccord),
+            };
+            let changes = if is_listed { changes } else { Changes::default() };
+            let is_new = was.presence.origin().is_none();
+            published.push(PublishedOffer { position, offer, changes, is_new });
+        }
+        if !published.is_empty() {
+            self.swap(after);
+        }
+        published
     }
 }
 
-/// A presence that was published.
-pub(super) struct Presented {
-    pub(super) snapshot: Arc<Snapshot>,
-    /// The server's position in the snapshot.
+/// An offer whose presence was published.
+pub(super) struct PublishedOffer {
+    /// The position in the snapshot.
     pub(super) position: usize,
-    pub(super) presence: Presence,
-    /// The lists that changed for hosts that see the server.
+    pub(super) offer: Arc<Offer>,
+    /// The lists that changed for hosts that see the offer.
     pub(super) changes: Changes,
-    /// True if the server was not live before.
+    /// True if the offer was not live before.
     pub(super) is_new: bool,
-    /// True if a host's request has made the server live.
-    pub(super) is_loaded: bool,
+}
+
+impl PublishedOffer {
+    /// Returns whether a host's request has made the offer live.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.is_new && self.offer.presence.origin() == Some(LoadOrigin::HostsRequest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Environment, parse};
+
+    #[test]
+    fn requests_load_single_offers_of_a_server() {
+        let text = r#"{"mcpServers": {"github": {"command": "x"}}}"#;
+        let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
+        let servers = ServerId::number(&parsed.config.servers);
+        let alone = Board::new(Snapshot::new(Arc::default(), &servers), Events::default());
+        let whole = Offer::clone(&alone.snapshot().offers[0]);
+        assert!(alone.is_requested(&whole), "the only offer of a server");
+
+        let mut issues = whole.clone();
+        issues.id = OfferId::part(whole.server(), 1);
+        let offers = vec![whole.clone(), issues.clone()];
+        let board = Board::new(Snapshot::of(Arc::default(), offers), Events::default());
+        board.request(issues.id);
+        assert!(board.is_requested(&issues) && !board.is_requested(&whole));
+        let published = board.publish().present(whole.server(), |offer| {
+            board.is_requested(offer).then_some(Presence::Evicted)
+        });
+        assert_eq!(published.iter().map(|it| it.position).collect::<Vec<_>>(), [1]);
+    }
 }

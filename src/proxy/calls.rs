@@ -1,23 +1,26 @@
-//! The way of one request to one server, in stages: authorize, lease, approve, send, record.
+//! The way of one request to one server, in stages: authorize, lease, approve, send, record, shape.
 
-mod answers;
 mod approval;
+mod call;
 mod conversation;
-mod forward;
+mod feature;
 mod forward_error;
 mod heartbeat;
 mod lease;
 mod leased_request;
 mod logins;
+mod pipeline;
+mod recorder;
 mod rounds;
 mod send;
+mod shape;
+mod task_result;
 
-pub(super) use answers::{answered_call, own_result, reply};
 pub(super) use approval::{Approval, must_compare};
-pub(super) use conversation::Ending;
-pub(super) use forward::{Outbound, check_feature, forward};
+pub(super) use call::Call;
+pub(super) use feature::Feature;
 pub(super) use forward_error::ForwardError;
-pub(super) use lease::{lease, lease_asking, upstream};
-pub(super) use leased_request::LeasedRequest;
+pub(super) use lease::{lease, upstream};
 pub(super) use logins::AskLogin;
-pub(super) use send::{request, send_leased};
+pub(super) use pipeline::{answer, open, run};
+pub(super) use shape::{own_result, shape};

@@ -5,40 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
     base::run_blocking,
-    catalog::{
-        ExposedCatalog, Naming, Offer, Presence, ServerCatalog, ServerId, hidden_characters,
-    },
-    config::{Pin, ServerConfig, Startup},
+    catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
+    config::{Pin, Startup},
     upstream::{ChangeAudience, Recalled, declared_names},
 };
 
 /// Maximum number of tools of one server that are named in the log at once.
 const MAX_REPORTED: usize = 50;
-
-/// Returns what hosts may see of a server's catalog.
-pub(super) fn expose(
-    fleet: &Fleet,
-    server: ServerId,
-    catalog: &Arc<ServerCatalog>,
-) -> Arc<ExposedCatalog> {
-    let snapshot = fleet.board.snapshot();
-    let naming = snapshot.position(server).map(|at| snapshot.naming(at));
-    // A server that the config no longer has is shown under no name.
-    let naming = naming.unwrap_or(Naming::Bare);
-    expose_as(fleet, server, catalog, &fleet.servers.config(server), naming)
-}
-
-/// As [`expose`], for a config that is not in force yet.
-pub(super) fn expose_as(
-    fleet: &Fleet,
-    server: ServerId,
-    catalog: &Arc<ServerCatalog>,
-    config: &ServerConfig,
-    naming: Naming<'_>,
-) -> Arc<ExposedCatalog> {
-    let blocked = fleet.memory.blocked(server, catalog);
-    Arc::new(ExposedCatalog::new(catalog, config, &blocked, naming))
-}
 
 /// Checks whether withheld tools have been approved since.
 pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
@@ -50,40 +23,23 @@ pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
 
 fn reread_pins(fleet: &Fleet, server: ServerId) {
     fleet.memory.reread_pins(server);
-    expose_anew(fleet, server);
+    expose_again(fleet, server);
 }
 
-fn expose_anew(fleet: &Fleet, server: ServerId) {
+fn expose_again(fleet: &Fleet, server: ServerId) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
-    let Some(view) = snapshot.offer(server) else { return };
-    if let Some(known) = &view.known {
-        publishing::publish_recalled(
-            fleet,
-            &roster,
-            vec![(server, expose(fleet, server, &known.whole))],
-        );
+    let known = snapshot.offers_of(server).filter_map(|(_, offer)| {
+        Some((offer.id, fleet.memory.expose(offer, &offer.known.as_ref()?.whole)))
+    });
+    let known: Vec<_> = known.collect();
+    if !known.is_empty() {
+        publishing::publish_recalled(fleet, &roster, known);
     }
-    let mut seen = view.presence.clone();
-    // A newer catalog may have been published since; it must not be lost, and is exposed instead.
-    while let Presence::Live { exposed, .. } = &seen {
-        let (whole, anew) = (exposed.whole.clone(), expose(fleet, server, &exposed.whole));
-        let mut newer = Presence::Disabled;
-        publishing::publish(
-            fleet,
-            roster.shared(server),
-            ChangeAudience::All,
-            |before| match before {
-                Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
-                    Some(Presence::Live { exposed: anew, origin: *origin })
-                }
-                other => {
-                    newer = other.clone();
-                    None
-                }
-            },
-        );
-        seen = newer;
-    }
+    publishing::publish(fleet, roster.shared(server), ChangeAudience::All, |offer| {
+        let Presence::Live { exposed, origin } = &offer.presence else { return None };
+        let exposed = fleet.memory.expose(offer, &exposed.whole);
+        Some(Presence::Live { exposed, origin: *origin })
+    });
 }
 
 /// Keeps a catalog that an instance has just learned, and logs suspicious changes.
@@ -166,7 +122,7 @@ pub(super) fn recall(fleet: &Fleet, instance: Instance) -> Option<Recalled> {
 }
 
 fn declared(fleet: &Fleet, instance: Instance) -> Vec<String> {
-    let era = first_era(&fleet.audience.hosts_of(instance));
+    let era = first_era(&fleet.hosts_of(instance));
     declared_names(&declared::capabilities_for(fleet, instance, era))
 }
 
@@ -176,12 +132,16 @@ pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     let roster = fleet.servers.roster();
     let hybrid = roster.all().filter(|(server, slot)| {
         let is_hybrid = slot.config.startup == Startup::Hybrid;
-        is_meant(*server) && is_hybrid && slot.config.has_first_attempt()
+        is_meant(*server) && is_hybrid && slot.shown.has_first_attempt()
     });
-    let seeds = hybrid.filter_map(|(server, _)| {
-        Some((server, expose(fleet, server, &fleet.memory.seed(server)?)))
-    });
-    publishing::publish_seeds(fleet, seeds.collect());
+    let snapshot = fleet.board.snapshot();
+    let mut seeds = Vec::new();
+    for (server, _) in hybrid {
+        let Some(catalog) = fleet.memory.seed(server) else { continue };
+        let offers = snapshot.offers_of(server);
+        seeds.extend(offers.map(|(_, offer)| (offer.id, fleet.memory.expose(offer, &catalog))));
+    }
+    publishing::publish_seeds(fleet, seeds);
 }
 
 /// Reads the catalogs of all servers that have not been loaded, once. Search, counts and the
@@ -193,13 +153,21 @@ pub(super) async fn recall_all(fleet: &Fleet) {
     }
     let Some(owned) = fleet.this.upgrade() else { return };
     let reading = run_blocking(move || {
-        let is_unloaded = |view: &&Arc<Offer>| matches!(view.presence, Presence::Offered { .. });
-        let unloaded = snapshot.offers.iter().filter(is_unloaded).map(|view| view.server);
-        let known = unloaded.filter_map(|server| {
-            let recalled = recall(&owned, roster.shared(server))?;
-            Some((server, expose(&owned, server, &recalled.catalog)))
-        });
-        publishing::publish_recalled(&owned, &roster, known.collect());
+        let mut known = Vec::new();
+        for server in roster.ids() {
+            let offers = snapshot.offers_of(server).map(|(_, offer)| offer);
+            let unloaded: Vec<&Offer> =
+                offers.filter(|offer| matches!(offer.presence, Presence::Offered { .. })).collect();
+            if unloaded.is_empty() {
+                continue;
+            }
+            let Some(Recalled { catalog, .. }) = recall(&owned, roster.shared(server)) else {
+                continue;
+            };
+            let exposed = |offer: &&Offer| (offer.id, owned.memory.expose(offer, &catalog));
+            known.extend(unloaded.iter().map(exposed));
+        }
+        publishing::publish_recalled(&owned, &roster, known);
     });
     // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;

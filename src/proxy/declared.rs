@@ -21,7 +21,7 @@ fn for_nobody() -> Raw {
 
 /// Returns the union of the capabilities of all hosts that may use an instance.
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
-    let hosts = fleet.audience.hosts_of(instance);
+    let hosts = fleet.hosts_of(instance);
     let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
     if clients.peek().is_none() {
         return for_nobody();
@@ -48,7 +48,7 @@ pub(super) fn declares_more(
 ) -> bool {
     let is_alone = |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
     declared == declared_names(&for_nobody())
-        && fleet.audience.hosts_of(instance).iter().all(is_alone)
+        && fleet.hosts_of(instance).iter().all(is_alone)
         && declared_names(&capabilities_for(fleet, instance, era))
             .iter()
             .any(|name| !declared.contains(name))
@@ -57,7 +57,7 @@ pub(super) fn declares_more(
 /// Returns the `clientInfo` of the only host of an instance: its owner, or the host of a wrapped
 /// server.
 pub(super) fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> {
-    let hosts = fleet.audience.hosts_of(instance);
+    let hosts = fleet.hosts_of(instance);
     let is_of_one = instance.owner.is_some() || fleet.settings().wrapping != Wrapping::None;
     if !is_of_one || !is_sole(&hosts) {
         return None;
@@ -68,7 +68,7 @@ pub(super) fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> 
 /// Returns the server that the caller talks to directly, if the caller has its instance alone.
 pub(super) fn sole_of(fleet: &Fleet, caller: &Caller) -> Option<ServerId> {
     let server = caller.endpoint().passes_through()?;
-    is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller))).then_some(server)
+    is_sole(&fleet.hosts_of(fleet.instance(server, caller))).then_some(server)
 }
 
 /// Returns `object` with the members of `other` that it lacks.

@@ -1,21 +1,33 @@
 //! The part of the fleet that a host has connected to, and its form.
 
-use crate::{catalog::ServerId, config::Surface};
+use crate::{
+    catalog::{OfferId, ServerId},
+    config::{ProfileName, Surface},
+};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub surface: Surface,
-    /// The only server at the endpoint. Its names are bare, and unknown methods pass.
-    pub only: Option<ServerId>,
+    /// The only offer at the endpoint. Its names are bare, and unknown methods pass.
+    pub only: Option<OfferId>,
+    /// The profile that contains all that the endpoint shows; `None` if nothing is left out.
+    pub profile: Option<ProfileName>,
 }
 
 impl Endpoint {
-    pub(super) fn shows(&self, server: ServerId) -> bool {
-        self.only.is_none_or(|only| only == server)
+    /// Returns the server of the only offer at the endpoint.
+    pub(crate) fn only_server(&self) -> Option<ServerId> {
+        self.only.map(OfferId::server)
     }
 
     /// Returns the server that the host talks to directly, as if dormouse were not there.
     pub(crate) fn passes_through(&self) -> Option<ServerId> {
-        self.only.filter(|_| self.surface == Surface::Direct)
+        let only = self.only.filter(|only| only.is_whole() && self.surface == Surface::Direct);
+        only.map(OfferId::server)
+    }
+
+    /// Returns whether two endpoints show the same part of the fleet, in whatever form.
+    pub(crate) fn has_same_part(&self, other: &Self) -> bool {
+        self.only == other.only && self.profile == other.profile
     }
 }

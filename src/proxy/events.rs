@@ -14,6 +14,8 @@ const MAX_BEHIND: usize = 256;
 pub(crate) enum Event {
     /// An instance of a server has moved to another phase of its life.
     ServerMoved,
+    /// A catalog is new or has changed.
+    CatalogLearned,
     /// Another snapshot is in force.
     Published,
     /// Another config is in force.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Caller, Fleet,
-    calls::{self, Outbound, reply},
+    calls::{self, Call},
     resources, tasks,
 };
 use crate::{
@@ -50,14 +50,10 @@ pub(super) async fn call_extension(
         return call_about_resource(fleet, caller, &having, method, (&uri, given)).await;
     }
     if let Some((server, params)) = about_tool(fleet, caller, &having, &given) {
-        return reply(
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
-        );
+        return calls::answer(fleet, Call::new(server, caller, method, Some(params))).await;
     }
     match having.as_slice() {
-        [server] => {
-            reply(calls::forward(fleet, Outbound::new(*server, caller, method, params)).await)
-        }
+        [server] => calls::answer(fleet, Call::new(*server, caller, method, params)).await,
         _ => Err(no_such_method(fleet, method, &having)),
     }
 }
@@ -65,16 +61,19 @@ pub(super) async fn call_extension(
 /// Returns the live servers that declare the extension of a method; if none does, the only server
 /// that declares an unknown extension.
 fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId> {
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
         .live()
         .map(|(_, view, exposed)| {
-            (view.server, extension::declared(&exposed.catalog.greeting.capabilities))
+            (view.server(), extension::declared(&exposed.catalog.greeting.capabilities))
         })
         .collect();
     let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
         let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
-        all.map(|(server, _)| *server).collect()
+        let mut servers: Vec<ServerId> = all.map(|(server, _)| *server).collect();
+        // A server may have several offers.
+        servers.dedup();
+        servers
     };
     // `resources/directory/read` belongs to the extension for skills.
     let is_directory = method == method::RESOURCES_DIRECTORY_READ;
@@ -175,10 +174,8 @@ async fn pages(
     let mut items = Vec::new();
     let mut bytes = 0;
     for _ in 0..MAX_PAGES {
-        let forwarded =
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params.clone())))
-                .await;
-        let page = forwarded.map_err(|error| error.to_string())?;
+        let call = Call::new(server, caller, method, Some(params.clone()));
+        let page = calls::run(fleet, call).await.map_err(|error| error.to_string())?;
         let page = page.map_err(|refusal| error::message(&refusal))?;
         bytes += page.len();
         if bytes > MAX_LIST_BYTES {
@@ -205,15 +202,11 @@ async fn call_about_resource(
     (uri, params): (&str, Raw),
 ) -> Outcome {
     if let ResourceRoute::Server(server) = resources::route_resource(fleet, caller, uri) {
-        return reply(
-            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
-        );
+        return calls::answer(fleet, Call::new(server, caller, method, Some(params))).await;
     }
     match having {
         [] => Err(no_such_method(fleet, method, having)),
-        [server] => {
-            reply(calls::forward(fleet, Outbound::new(*server, caller, method, Some(params))).await)
-        }
+        [server] => calls::answer(fleet, Call::new(*server, caller, method, Some(params))).await,
         several => {
             let is_asked = |server| several.contains(&server);
             resources::ask_for_unlisted(fleet, caller, (method, uri), &params, is_asked).await
@@ -229,11 +222,11 @@ fn about_tool(
     params: &Raw,
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let ToolResolution::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
     let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
-    having.contains(&view.server).then_some((view.server, params))
+    having.contains(&view.server()).then_some((view.server(), params))
 }
 
 fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {

@@ -4,14 +4,14 @@
 use std::sync::{Arc, Weak};
 
 use super::{
-    Caller, Endpoint, asking::Asking, audience::Audience, board::Board, events::Events,
+    Caller, Endpoint, Host, asking::Asking, audience::Audience, board::Board, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
     kept_results::KeptResults, memory::Memory, open_logins::OpenLogins, servers::Servers,
     task_table::Tasks,
 };
 use crate::{
-    catalog::ServerId,
-    config::{ServerConfig, Settings, Wrapping},
+    catalog::{Offer, OfferId, Presence, ServerId},
+    config::{Settings, Surface, Wrapping},
     upstream::Context,
     wire::Raw,
 };
@@ -57,13 +57,23 @@ impl Fleet {
     pub(crate) fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
-        let only = is_wrapped.then(|| self.servers.roster().ids().next()).flatten();
-        Endpoint { surface: settings.lists.surface, only }
+        let only =
+            is_wrapped.then(|| self.servers.roster().ids().next()).flatten().map(OfferId::whole);
+        let profile = settings.profiles.default_name().cloned();
+        Endpoint { surface: settings.lists.surface, only, profile }
     }
 
-    /// Returns the id and config of the enabled server of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
-        self.servers.find(name)
+    /// Returns the endpoint of the offer of this name, unless the config or the profile leaves it
+    /// out. A host that names no surface gets the one that the config has for the server.
+    pub(crate) fn endpoint_of(&self, name: &str, surface: Option<Surface>) -> Option<Endpoint> {
+        let whole = self.endpoint();
+        let snapshot = self.board.snapshot_at(&whole);
+        let is_enabled = |offer: &&Arc<Offer>| !matches!(offer.presence, Presence::Disabled);
+        let mut offers = snapshot.offers.iter().filter(is_enabled);
+        let offer = offers.find(|offer| offer.name == name)?;
+        let surface =
+            surface.unwrap_or_else(|| self.servers.config(offer.server()).endpoint.surface);
+        Some(Endpoint { surface, only: Some(offer.id), ..whole })
     }
 
     /// Returns the bearer tokens that open only the endpoints of one server, by its name.
@@ -77,10 +87,20 @@ impl Fleet {
     }
 
     /// Returns the definition of the tool that is listed under this name.
-    pub(crate) fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
+    pub(crate) fn listed_tool(&self, endpoint: &Endpoint, name: &str) -> Option<Raw> {
         let snapshot = self.board.snapshot_at(endpoint);
         let (_, tool) = snapshot.tools().tool(snapshot.tools().listed(name)?);
         Some(tool.raw.clone())
+    }
+
+    /// Returns the hosts that may use an instance: its owner's, or all that see its server.
+    pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
+        let mut hosts = self.audience.hosts();
+        hosts.retain(|host| {
+            instance.owner.is_none_or(|owner| owner == host.principal())
+                && self.board.shows(&host.endpoint(), instance.server)
+        });
+        hosts
     }
 
     /// Returns the instance of a server that a caller uses.

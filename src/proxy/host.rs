@@ -76,7 +76,7 @@ pub(crate) trait Host: Send + Sync + 'static {
 }
 
 /// Everything about a host that decides what it sees.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Viewer {
     pub(super) principal: Principal,
     pub(super) endpoint: Endpoint,

@@ -9,7 +9,7 @@ use super::{
     publishing,
 };
 use crate::{
-    catalog::{Presence, ServerId},
+    catalog::{OfferId, Presence},
     config::Isolation,
     protocol::{Greeting, introduced, offered_capabilities, routed_capabilities},
     upstream::LoadError,
@@ -23,14 +23,14 @@ impl Fleet {
     /// Returns the `instructions` for a host that connects now.
     pub(crate) fn instructions(&self, host: &dyn Host) -> String {
         let viewer = Viewer::of(host);
-        self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
+        self.board.view(&viewer, &self.board.snapshot_for(&viewer)).instructions()
     }
 
     /// Returns the capabilities for a host that connects now and requests the revision `version`:
     /// the common ones, and those beyond them of servers whose catalog is known.
     pub(crate) fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
-        let snapshot = self.board.snapshot_for(Viewer::of(host));
+        let snapshot = self.board.snapshot_for(&Viewer::of(host));
         if host.endpoint().only.is_some() {
             for exposed in snapshot.offers.iter().filter_map(|server| server.exposed()) {
                 offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
@@ -67,34 +67,35 @@ impl Fleet {
 }
 
 async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greeting, Raw>> {
-    let server = caller.endpoint().passes_through()?;
+    let endpoint = caller.endpoint();
+    let (server, only) = (endpoint.passes_through()?, endpoint.only?);
     let own = fleet.servers.existing(fleet.instance(server, caller));
-    if fleet.servers.config(server).isolation == Isolation::Session {
+    if fleet.servers.config(server).connecting.isolation == Isolation::Session {
         let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
         if let Some(greeting) = known.filter(|greeting| greeting.answer.is_some()) {
             return Some(Ok(greeting));
         }
-        return greeting_of_started(fleet, server, caller).await;
+        return greeting_of_started(fleet, only, caller).await;
     }
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
-    if let Some(Presence::Live { exposed, .. }) =
-        snapshot.offer(server).map(|offer| &offer.presence)
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    if let Some(Presence::Live { exposed, .. }) = snapshot.offer(only).map(|offer| &offer.presence)
         && exposed.whole.greeting.answer.is_some()
     {
         return Some(Ok(exposed.whole.greeting.clone()));
     }
-    greeting_of_started(fleet, server, caller).await
+    greeting_of_started(fleet, only, caller).await
 }
 
 async fn greeting_of_started(
     fleet: &Fleet,
-    server: ServerId,
+    offer: OfferId,
     caller: &Caller,
 ) -> Option<Result<Greeting, Raw>> {
+    fleet.board.request(offer);
     // Hosts connect at their start, and must not ask their users then.
-    match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
+    match calls::lease(fleet, offer.server(), caller, AskLogin::InBrowser).await {
         Ok((_, lease)) => {
-            publishing::loaded_by(fleet, caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), offer);
             Some(Ok(lease.greeting().clone()))
         }
         Err(error) => refused_handshake(&error).map(Err),

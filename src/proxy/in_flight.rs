@@ -34,13 +34,13 @@ pub(in crate::proxy) struct InFlightCall {
 
 /// All calls in flight, by instance and in the order in which they began.
 #[derive(Clone, Default)]
-pub(in crate::proxy) struct InFlight(Arc<Shared>);
+pub(in crate::proxy) struct InFlight(Arc<InFlightInner>);
 
 /// The calls of each instance by number, in the order in which they began.
 type Entries = HashMap<Instance, BTreeMap<u64, InFlightCall>>;
 
 #[derive(Default)]
-struct Shared {
+struct InFlightInner {
     entries: Lock<Entries>,
     last: AtomicU64,
 }

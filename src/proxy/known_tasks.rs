@@ -22,7 +22,7 @@ use crate::{
 pub(super) const MAX_TTL: Duration = Duration::from_hours(24);
 
 /// The time for which a task is known after its server may have discarded it.
-const SLACK: Duration = Duration::from_mins(1);
+const EXPIRY_MARGIN: Duration = Duration::from_mins(1);
 
 /// Minimum interval between two searches for expired tasks.
 const MIN_REST: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) fn with_task(
 ) -> Raw {
     let Some(created) = task::created(lease.greeting().era, &result) else { return result };
     let ttl = created.ttl.map_or(MAX_TTL, |ttl| ttl.min(MAX_TTL));
-    let expires = Instant::now() + ttl + SLACK;
+    let expires = Instant::now() + ttl + EXPIRY_MARGIN;
     let origin = TaskOrigin { instance, id: created.id.clone() };
     let shown = add_task(fleet, caller, origin, lease.another(), expires);
     task::renamed(&result, &created.id, &shown)
@@ -73,7 +73,7 @@ fn reap_tasks(fleet: &Fleet) {
             drop(fleet);
             let Some(next) = next else { return };
             // A task that is added meanwhile may expire earlier.
-            let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + SLACK);
+            let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + EXPIRY_MARGIN);
             if stop.run_until_cancelled(tokio::time::sleep_until(wake)).await.is_none() {
                 return;
             }
@@ -133,10 +133,12 @@ pub(super) fn owner(caller: &Caller) -> Owner {
 /// not requested a task.
 pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let snapshot = fleet.board.snapshot();
-    let catalog = &snapshot.offer(server)?.exposed()?.catalog;
     let name = edit::get_str(params, "name").unwrap_or_default();
-    let tool = catalog.tools.iter().find(|tool| tool.name == name);
-    let support = tool.and_then(|tool| edit::get(&tool.raw, "execution"));
+    let (catalog, tool) = snapshot.offers_of(server).find_map(|(_, offer)| {
+        let catalog = &offer.exposed()?.catalog;
+        Some((catalog, catalog.tools.iter().find(|tool| tool.name == name)?))
+    })?;
+    let support = edit::get(&tool.raw, "execution");
     let is_required = support
         .and_then(|execution| edit::get_str(&execution, "taskSupport"))
         .is_some_and(|support| support == "required");

@@ -1,6 +1,6 @@
 //! The start and the end of a fleet.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    catalog::{Cache, Snapshot},
+    catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, Opener, Watchdog},
 };
@@ -28,8 +28,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     pub catalogs: Option<Cache>,
-    /// The file with the names of loaded servers.
-    pub loads: Option<PathBuf>,
+    /// The names of loaded servers.
+    pub loads: Option<RememberedLoads>,
 }
 
 impl Fleet {
@@ -53,7 +53,7 @@ impl Fleet {
         storage: Storage,
         auth: Auth,
     ) -> Arc<Self> {
-        let Config { settings, servers, .. } = config;
+        let Config { settings, servers } = config;
         let context = Context {
             opener,
             auth,
@@ -64,29 +64,31 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let memory = Memory::new(storage.catalogs, loads.as_deref().map(RememberedLoads::at));
+        let memory = Memory::new(storage.catalogs, loads);
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
             let observe: Observe = Box::new(move |instance| {
                 Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
             });
-            let servers = Servers::new(context.clone(), observe, servers, |id, config| {
-                memory.adopt(id, config);
-                config.has_first_attempt() && memory.was_hung(id)
-            });
+            let servers =
+                Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
+                    memory.adopt(id, &slot.config);
+                    slot.shown.has_first_attempt() && memory.was_hung(id)
+                });
+            let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {
                 this: this.clone(),
                 context,
                 servers,
-                board: Board::new(snapshot),
+                board: Board::new(snapshot, events.clone()),
                 audience: Audience::default(),
                 asking,
                 calls: CallState::default(),
                 extensions: ExtensionState::default(),
                 memory,
-                events: Events::default(),
+                events,
             }
         });
         catalogs::seed(&fleet, |_| true);
@@ -97,7 +99,15 @@ impl Fleet {
     /// again what was loaded when dormouse last ended.
     pub(crate) fn start(&self) {
         let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
-        self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
+        let snapshot = self.board.snapshot();
+        let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
+        let loaded: HashSet<ServerId> = offers
+            .map(|offer| {
+                self.board.request(offer.id);
+                offer.server()
+            })
+            .collect();
+        self.servers.begin(self.audience.first_era(), |server| loaded.contains(&server));
     }
 
     /// Ends all logins in progress: requests that wait for them fail.

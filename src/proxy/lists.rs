@@ -7,12 +7,12 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet,
-    calls::{self, AskLogin, Outbound, reply},
+    calls::{self, AskLogin, Call},
     catalogs, publishing,
 };
 use crate::{
     catalog::{Presence, Snapshot},
-    config::{AlwaysLoad, Features, Isolation, Pin, Startup},
+    config::{AlwaysLoad, Isolation, Pin, Startup},
     protocol::{error, has_cursor, method},
     upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
@@ -26,25 +26,25 @@ pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
     catalogs::wait_for_first_attempts(fleet).await;
     load_sole(fleet, caller).await?;
     caught_up(fleet, caller).await;
-    if fleet.board.view(caller.viewer(), &fleet.board.snapshot()).shows_known() {
+    if fleet.board.view(&caller.viewer(), &fleet.board.snapshot()).shows_known() {
         catalogs::recall_all(fleet).await;
     }
-    Ok(fleet.board.tools(caller.viewer()).result.clone())
+    Ok(fleet.board.tools(&caller.viewer()).result.clone())
 }
 
 pub(super) async fn list_resources(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::RESOURCES).await?;
-    Ok(list("resources", &snapshot.resources()))
+    Ok(list("resources", &snapshot.merged_lists().resources()))
 }
 
 pub(super) async fn list_templates(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::TEMPLATES).await?;
-    Ok(list("resourceTemplates", &snapshot.templates()))
+    Ok(list("resourceTemplates", &snapshot.merged_lists().templates()))
 }
 
 pub(super) async fn list_prompts(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, Kinds::PROMPTS).await?;
-    let prompts = snapshot.prompts().into_iter();
+    let prompts = snapshot.merged_lists().prompts().into_iter();
     let prompts: Vec<Raw> = prompts
         .filter(|exposed| exposed.is_listed)
         .map(|exposed| {
@@ -68,10 +68,11 @@ pub(super) async fn list_of_sole(
     params: Option<&Raw>,
 ) -> Option<Outcome> {
     let endpoint = caller.endpoint();
-    let server = endpoint.passes_through()?;
+    let (server, only) = (endpoint.passes_through()?, endpoint.only?);
     let config = fleet.servers.config(server);
-    let is_edited = !config.offer.tools.allows_all()
-        || config.offer.features != Features::default()
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    let rules = snapshot.offer(only).map(|offer| &offer.rules);
+    let is_edited = rules.is_none_or(|rules| !rules.allow_all())
         || config.settings.pin == Pin::Block
         || fleet.settings().lists.always_load == AlwaysLoad::Loaded;
     if is_edited {
@@ -83,13 +84,12 @@ pub(super) async fn list_of_sole(
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
     // A catalog of another host's instance is not shown to this host.
-    let is_shared = config.isolation == Isolation::Shared;
+    let is_shared = config.connecting.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.awake().is_none() && is_known {
         return None;
     }
-    let listed =
-        reply(calls::forward(fleet, Outbound::new(server, caller, method, params.cloned())).await);
+    let listed = calls::answer(fleet, Call::new(server, caller, method, params.cloned())).await;
     let catalog = upstream.catalog().filter(|_| method == method::TOOLS_LIST);
     Some(match catalog {
         Some(catalog) => listed.map(|page| offerable(&config, catalog.greeting.era, page)),
@@ -101,7 +101,7 @@ pub(super) async fn list_of_sole(
 async fn caught_up(fleet: &Fleet, caller: &Caller) {
     let endpoint = caller.endpoint();
     let roster = fleet.servers.roster();
-    let shown = roster.ids().filter(|server| endpoint.shows(*server));
+    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let upstreams =
         shown.filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)));
     let all = futures_util::future::join_all(upstreams.map(|upstream| async move {
@@ -115,14 +115,14 @@ async fn caught_up(fleet: &Fleet, caller: &Caller) {
 /// so that listing them is using it.
 async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let endpoint = caller.endpoint();
-    let Some(server) = endpoint.passes_through() else {
+    let (Some(server), Some(only)) = (endpoint.passes_through(), endpoint.only) else {
         return Ok(());
     };
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let presence = snapshot.offer(server).map(|offer| &offer.presence);
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    let presence = snapshot.offer(only).map(|offer| &offer.presence);
     // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
-    let is_own = fleet.servers.config(server).isolation == Isolation::Session;
+    let is_own = fleet.servers.config(server).connecting.isolation == Isolation::Session;
     let is_unknown = if is_own {
         upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
     } else {
@@ -137,9 +137,10 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         return Ok(());
     }
     // Hosts list at their start, and must not ask their users then.
-    match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
+    fleet.board.request(only);
+    match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
         Ok(_) => {
-            publishing::loaded_by(fleet, caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), only);
             Ok(())
         }
         Err(error) => Err(error::internal(error.to_string())),
@@ -159,7 +160,8 @@ async fn fresh(
     let _listing = fleet.audience.begin_listing(caller.host.id());
     let quiet_until = Instant::now() + LIST_TIMEOUT;
     let asking = TaskTracker::new();
-    for server in fleet.servers.roster().ids().filter(|server| endpoint.shows(*server)) {
+    let roster = fleet.servers.roster();
+    for server in roster.ids().filter(|server| fleet.board.shows(&endpoint, *server)) {
         let upstream = fleet.servers.existing(fleet.instance(server, caller));
         if let Some(upstream) = upstream.filter(|upstream| upstream.awake().is_some()) {
             asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
@@ -168,7 +170,7 @@ async fn fresh(
     asking.close();
     // Later changes are announced.
     let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
-    Ok(fleet.board.snapshot_for(caller.viewer()))
+    Ok(fleet.board.snapshot_for(&caller.viewer()))
 }
 
 fn list(member: &str, items: &[Raw]) -> Raw {

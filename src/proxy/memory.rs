@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::watch;
-
 use super::remembered_loads::RememberedLoads;
 use crate::{
     base::Lock,
-    catalog::{Cache, CatalogKey, Digests, Pins, Record, ServerCatalog, ServerId},
+    catalog::{
+        Cache, CatalogKey, Digests, ExposedCatalog, Offer, Pins, Record, ServerCatalog, ServerId,
+    },
     config::{Pin, ServerConfig},
 };
 
@@ -25,12 +25,12 @@ type LastCatalogs = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instan
 
 /// A server's config and the key of its catalog, which is made at the first use because it reads
 /// the disk.
-struct Keyed {
+struct KeyedServer {
     config: Arc<ServerConfig>,
     key: OnceLock<Option<CatalogKey>>,
 }
 
-impl Keyed {
+impl KeyedServer {
     /// Returns `None` for a server whose config cannot be expanded.
     fn key(&self) -> Option<&CatalogKey> {
         self.key.get_or_init(|| CatalogKey::of(&self.config)).as_ref()
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     pub(super) loads: Option<RememberedLoads>,
     /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
-    keys: Lock<HashMap<ServerId, Arc<Keyed>>>,
+    keys: Lock<HashMap<ServerId, Arc<KeyedServer>>>,
     kept: Lock<LastCatalogs>,
     /// The pins of servers with `pin: block`.
     pins: Lock<HashMap<ServerId, Pins>>,
@@ -51,19 +51,17 @@ pub(super) struct Memory {
     seeds: Lock<HashMap<ServerId, Vec<Record>>>,
     /// Reports about tools that have been logged, so that none is repeated.
     reported: Lock<HashSet<(ServerId, String)>>,
-    /// Incremented for each catalog that is new or has changed.
-    learned: watch::Sender<u64>,
 }
 
 impl Memory {
     pub(super) fn new(cache: Option<Cache>, loads: Option<RememberedLoads>) -> Self {
-        let (keys, kept, pins, seeds, reported, learned) = Default::default();
-        Self { loads, cache, keys, kept, pins, seeds, reported, learned }
+        let (keys, kept, pins, seeds, reported) = Default::default();
+        Self { loads, cache, keys, kept, pins, seeds, reported }
     }
 
     /// Begins to keep a server, under the key of its present config.
     pub(super) fn adopt(&self, server: ServerId, config: &Arc<ServerConfig>) {
-        let keyed = Arc::new(Keyed { config: config.clone(), key: OnceLock::new() });
+        let keyed = Arc::new(KeyedServer { config: config.clone(), key: OnceLock::new() });
         let was = self.keys.lock().insert(server, keyed.clone());
         if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);
@@ -158,6 +156,15 @@ impl Memory {
         pins.unverified(&now)
     }
 
+    /// Returns what an offer shows of its server's catalog.
+    pub(super) fn expose(
+        &self,
+        offer: &Offer,
+        catalog: &Arc<ServerCatalog>,
+    ) -> Arc<ExposedCatalog> {
+        offer.expose(catalog, &self.blocked(offer.server(), catalog))
+    }
+
     /// Returns whether a catalog has to be written.
     pub(super) fn is_news(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> bool {
         let mut kept = self.kept.lock();
@@ -208,15 +215,6 @@ impl Memory {
     pub(super) fn reread_pins(&self, server: ServerId) {
         let pins = self.pins_now(server);
         self.pins.lock().insert(server, pins);
-    }
-
-    /// Returns a receiver that is notified when a catalog is new or has changed.
-    pub(super) fn learned(&self) -> watch::Receiver<u64> {
-        self.learned.subscribe()
-    }
-
-    pub(super) fn tell_learned(&self) {
-        self.learned.send_modify(|count| *count += 1);
     }
 
     pub(super) fn is_first_report(&self, server: ServerId, what: String) -> bool {

@@ -15,6 +15,8 @@ mod events;
 mod extension_lists;
 mod extensions;
 mod fleet;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod host;
 mod host_handshake;
 mod in_flight;
@@ -53,3 +55,4 @@ pub(crate) use launch::Storage;
 pub(crate) use operator::OperateError;
 pub(crate) use overview::Overview;
 pub(crate) use reload::Reloaded;
+pub(crate) use remembered_loads::RememberedLoads;

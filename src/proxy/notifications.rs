@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     Caller, Fleet, Host, Viewer,
     audience::is_sole,
-    calls::{self, Outbound, reply},
+    calls::{self, Call},
     declared,
     in_flight::InFlightCall,
     instance::Instance,
@@ -22,14 +22,14 @@ impl Fleet {
     /// Passes a notification of a host on to the servers that it concerns.
     pub(crate) fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
-        let only = host.endpoint().only;
+        let only = host.endpoint().only_server();
         for (instance, upstream) in self.servers.instances() {
             let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
             let is_concerned = is_theirs
                 && if is_roots {
                     // Roots are declared to a server only if it has one host.
-                    host.endpoint().shows(instance.server)
-                        && is_sole(&self.audience.hosts_of(instance))
+                    self.board.shows(&host.endpoint(), instance.server)
+                        && is_sole(&self.hosts_of(instance))
                 } else {
                     only == Some(instance.server)
                 };
@@ -85,7 +85,7 @@ pub(super) fn relay(
         // Unknown notifications pass if it is clear which server they come from.
         _ if cause.is_some() => {
             relay_to_callers(fleet, instance, notification, cause, |caller| {
-                caller.endpoint().only == Some(instance.server)
+                caller.endpoint().only_server() == Some(instance.server)
             });
         }
         _ => relay_to_hosts(fleet, instance, notification),
@@ -95,7 +95,7 @@ pub(super) fn relay(
 /// Passes a notification on unchanged to the only host of a server, if both speak one era. Returns
 /// whether it did. A modern host listens only on its streams, except for those of a wrapped server.
 fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
-    let hosts = fleet.audience.hosts_of(instance);
+    let hosts = fleet.hosts_of(instance);
     let ([host], Some(upstream)) = (hosts.as_slice(), fleet.servers.existing(instance)) else {
         return false;
     };
@@ -118,7 +118,7 @@ fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
     let is_told = |host: &dyn Host| {
         host.endpoint().passes_through() == Some(instance.server)
             && instance.owner.is_none_or(|owner| owner == host.principal())
-            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+            && fleet.board.has_loaded(&Viewer::of(host), instance.server)
     };
     fleet.audience.announce(changes, is_told);
 }
@@ -152,8 +152,9 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
     let is_concerned = |host: &dyn Host| {
         let endpoint = host.endpoint();
         instance.owner.is_none_or(|owner| owner == host.principal())
-            && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
-            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+            && (endpoint.only_server() == Some(instance.server)
+                || is_known && endpoint.only.is_none())
+            && fleet.board.has_loaded(&Viewer::of(host), instance.server)
             && host.client().is_some_and(|client| client.era == Era::Legacy)
             && (method != method::MESSAGE || fleet.audience.levels().wants(host.id(), level))
     };
@@ -182,10 +183,8 @@ pub(super) async fn set_log_level(fleet: &Fleet, caller: &Caller, params: Option
         tell_log_level(fleet);
         return Ok(Raw::empty_object());
     };
-    let accepted = reply(
-        calls::forward(fleet, Outbound::new(server, caller, method::LOGGING_SET_LEVEL, params))
-            .await,
-    )?;
+    let call = Call::new(server, caller, method::LOGGING_SET_LEVEL, params);
+    let accepted = calls::answer(fleet, call).await?;
     if let Some(level) = level {
         fleet.audience.levels().set(host, level);
         if let Some(upstream) = fleet.servers.existing(fleet.instance(server, caller)) {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalog::{LoadOrigin, Presence, ServerCatalog, ServerId},
     protocol::Era,
-    upstream::{ChangeAudience, Observer, Question, Recalled},
+    upstream::{ChangeAudience, Question, Recalled, ServerObserver},
     wire::{Notification, Raw},
 };
 
@@ -30,17 +30,17 @@ impl InstanceObserver {
     }
 }
 
-impl Observer for InstanceObserver {
+impl ServerObserver for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
-        self.tell(|fleet, server| {
-            fleet.memory.tell_learned();
-            let exposed = catalogs::expose(fleet, server, &catalog);
-            publishing::publish(fleet, self.instance, audience, |before| {
-                let origin = match before {
-                    // The origin of a live catalog does not change while it is live.
-                    Presence::Live { origin, .. } => *origin,
-                    _ => origin,
-                };
+        self.tell(|fleet, _| {
+            fleet.events.send(Event::CatalogLearned);
+            publishing::publish(fleet, self.instance, audience, |offer| {
+                // The origin of a live catalog does not change while it is live.
+                let origin = offer.presence.origin().unwrap_or(origin);
+                let is_live = offer.presence.origin().is_some()
+                    || origin == LoadOrigin::OwnAccord
+                    || fleet.board.is_requested(offer);
+                let exposed = is_live.then(|| fleet.memory.expose(offer, &catalog))?;
                 Some(Presence::Live { exposed, origin })
             });
         });
@@ -56,24 +56,30 @@ impl Observer for InstanceObserver {
 
     fn troubled(&self, trouble: Option<String>) {
         self.tell(|fleet, _| {
-            publishing::publish(fleet, self.instance, ChangeAudience::All, |before| match before {
-                // The catalog stays: the next call tries to reach the server again.
-                Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
-                Presence::Offered { .. } => Some(Presence::Offered { trouble }),
+            publishing::publish(fleet, self.instance, ChangeAudience::All, |offer| {
+                match offer.presence {
+                    // The catalog stays: the next call tries to reach the server again.
+                    Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
+                    Presence::Offered { .. } => {
+                        Some(Presence::Offered { trouble: trouble.clone() })
+                    }
+                }
             });
         });
     }
 
     fn failed(&self, cause: String) {
-        self.tell(|fleet, _| publishing::note_failure(fleet, self.instance, cause));
+        self.tell(|fleet, _| publishing::note_failure(fleet, self.instance, &cause));
     }
 
     fn evicted(&self) {
         self.tell(|fleet, _| {
-            publishing::publish(fleet, self.instance, ChangeAudience::All, |before| match before {
-                // An instance of another host has shown that the server can be connected.
-                Presence::Live { .. } => None,
-                _ => Some(Presence::Evicted),
+            publishing::publish(fleet, self.instance, ChangeAudience::All, |offer| {
+                match offer.presence {
+                    // An instance of another host has shown that the server can be connected.
+                    Presence::Live { .. } => None,
+                    _ => Some(Presence::Evicted),
+                }
             });
         });
     }

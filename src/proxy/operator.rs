@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use super::{Event, Fleet, Overview, overview::overview_of, reload};
 use crate::{
@@ -103,15 +103,10 @@ impl Operator<'_> {
         self.fleet.audience.hosts().len()
     }
 
-    /// Returns a receiver that is notified when a catalog is new or has changed.
-    pub(crate) fn learned(&self) -> watch::Receiver<u64> {
-        self.fleet.memory.learned()
-    }
-
     /// Returns the enabled servers with their catalogs, as far as those are known.
     pub(crate) fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
         let roster = self.fleet.servers.roster();
-        let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
+        let enabled = roster.all().filter(|(_, slot)| slot.shown.enabled);
         enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()
     }
 }
@@ -120,7 +115,7 @@ fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
     let roster = fleet.servers.roster();
     let found = roster.all().find(|(_, slot)| slot.config.name == name);
     match found {
-        Some((id, slot)) if slot.config.enabled => Ok(id),
+        Some((id, slot)) if slot.shown.enabled => Ok(id),
         Some(_) => Err(OperateError::Disabled(name.to_owned())),
         None => Err(OperateError::Unknown(name.to_owned())),
     }

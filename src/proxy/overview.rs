@@ -31,7 +31,8 @@ pub(super) fn overview_of(
     let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
     let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
     let is_awake = |status: &&Status| status.phase == Phase::Awake;
-    let (shared, config) = (fleet.servers.shared(server), fleet.servers.config(server));
+    let roster = fleet.servers.roster();
+    let (shared, config) = (fleet.servers.shared(server), roster.slot(server).shown.clone());
     let catalog = shared.catalog();
     let recalled = || Some(Arc::new(fleet.memory.last(server)?));
     let inventory = catalog.or_else(recalled).map(|catalog| {
@@ -39,11 +40,15 @@ pub(super) fn overview_of(
             fleet.memory.suspicious(server, config.settings.pin, &catalog);
         Inventory::of(&config, &catalog, &changed)
     });
+    let mut status = statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status());
+    if !config.enabled {
+        status.phase = Phase::Disabled;
+    }
     Overview {
         login: fleet.context.auth.summary(&config),
         config,
         awake: statuses.iter().filter(is_awake).count(),
-        status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),
+        status,
         inventory,
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Fleet, Host, Principal, Viewer, events::Event, instance::Instance, servers::Roster};
+use super::{Fleet, Host, Principal, Viewer, instance::Instance, servers::Roster};
 use crate::{
     base::run_blocking,
-    catalog::{Collision, ExposedCatalog, Presence, ServerId, Snapshot},
+    catalog::{Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, Snapshot},
     config::Mask,
     surface::shortened,
     upstream::ChangeAudience,
@@ -15,50 +15,54 @@ use crate::{
 const MAX_REPORTED: usize = 100;
 const MAX_REPORT: usize = 500;
 
-/// Swaps the snapshot, and announces the difference before another publication. Reports of an
-/// instance whose config has changed are ignored.
+/// Gives the offers of a server other presences, and announces the difference before another
+/// publication. Reports of an instance whose config has changed are ignored.
 pub(super) fn publish(
     fleet: &Fleet,
     from: Instance,
     notified: ChangeAudience,
-    presence: impl FnOnce(&Presence) -> Option<Presence>,
+    presence: impl FnMut(&Offer) -> Option<Presence>,
 ) {
     let publication = fleet.board.publish();
     if !fleet.servers.is_current(from) {
         return;
     }
     let server = from.server;
-    let Some(published) = publication.present(server, presence) else { return };
-    if published.is_loaded {
-        remember_load(fleet, server);
-    }
-    if published.is_new {
-        report_collisions(fleet, &published.snapshot, |at| at == published.position);
-    }
-    fleet.events.send(Event::Published);
-    if !published.changes.any() {
+    let published = publication.present(server, presence);
+    if published.is_empty() {
         return;
+    }
+    for loaded in published.iter().filter(|published| published.is_loaded()) {
+        remember_load(fleet, &loaded.offer);
+    }
+    let new: Vec<usize> = published.iter().filter(|it| it.is_new).map(|it| it.position).collect();
+    if !new.is_empty() {
+        report_collisions(fleet, &fleet.board.snapshot(), |position| new.contains(&position));
     }
     let is_spared = |host: &dyn Host| match notified {
         ChangeAudience::All => false,
         ChangeAudience::Unaware => host.endpoint().passes_through() == Some(server),
         ChangeAudience::NotListing => fleet.audience.is_listing(host.id()),
     };
-    fleet.audience.announce(published.changes, |host| {
-        fleet.board.concerns(Viewer::of(host), server, &published.presence) && !is_spared(host)
+    fleet.audience.announce_each(|host| {
+        let concerning = published.iter().filter(|it| {
+            it.changes.any()
+                && fleet.board.concerns(&Viewer::of(host), &it.offer)
+                && !is_spared(host)
+        });
+        concerning.fold(Changes::default(), |changes, it| changes.or(it.changes))
     });
 }
 
 /// Publishes the last catalogs of hybrid servers. Hosts are not told: the catalogs are there
 /// from the start.
-pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<ExposedCatalog>)>) {
+pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(OfferId, Arc<ExposedCatalog>)>) {
     if seeds.is_empty() {
         return;
     }
     let publication = fleet.board.publish();
     let seeded = publication.seed(seeds);
     report_collisions(fleet, &seeded, |_| true);
-    fleet.events.send(Event::Published);
 }
 
 /// Adds the known catalogs of servers that have not been loaded, as `roster` has them. Hosts
@@ -66,7 +70,7 @@ pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<ExposedCata
 pub(super) fn publish_recalled(
     fleet: &Fleet,
     roster: &Arc<Roster>,
-    known: Vec<(ServerId, Arc<ExposedCatalog>)>,
+    known: Vec<(OfferId, Arc<ExposedCatalog>)>,
 ) {
     let publication = fleet.board.publish();
     if Arc::ptr_eq(&fleet.servers.roster(), roster) {
@@ -75,42 +79,60 @@ pub(super) fn publish_recalled(
 }
 
 /// Remembers why a load failed. Hosts are not told: the caller of the load is.
-pub(super) fn note_failure(fleet: &Fleet, from: Instance, cause: String) {
+pub(super) fn note_failure(fleet: &Fleet, from: Instance, cause: &str) {
     let publication = fleet.board.publish();
     if fleet.servers.is_current(from) {
         publication.fail(from.server, cause);
     }
 }
 
-/// Notes a load of a host, and tells the host if the load is new to it alone.
-pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, server: ServerId) {
-    if let Some(changes) = fleet.board.load(principal, server) {
+/// Notes a load of a host whose server is awake, and tells the host if the load is new to it alone.
+pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, offer: OfferId) {
+    present_requested(fleet, offer);
+    if let Some(changes) = fleet.board.load(principal, offer) {
         fleet.audience.announce(changes, |host| {
-            host.principal() == principal && host.endpoint().shows(server)
+            host.principal() == principal && fleet.board.shows_offer(&host.endpoint(), offer)
         });
     }
+}
+
+/// Loads an offer whose server was connected for another of its offers.
+fn present_requested(fleet: &Fleet, offer: OfferId) {
+    let is_offered = |offer: &Offer| matches!(offer.presence, Presence::Offered { .. });
+    if !fleet.board.snapshot().offer(offer).is_some_and(is_offered) {
+        return;
+    }
+    let instance = fleet.servers.roster().shared(offer.server());
+    let Some(catalog) = fleet.servers.shared(offer.server()).catalog() else { return };
+    publish(fleet, instance, ChangeAudience::All, |candidate| {
+        (candidate.id == offer && is_offered(candidate)).then(|| Presence::Live {
+            exposed: fleet.memory.expose(candidate, &catalog),
+            origin: LoadOrigin::HostsRequest,
+        })
+    });
 }
 
 /// Logs what two servers list both, with secrets masked. `is_new` takes positions in the
 /// snapshot.
 fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) -> bool) {
-    for Collision { servers, text } in snapshot.collisions(is_new).into_iter().take(MAX_REPORTED) {
-        let mask = |text: String, server: usize| {
-            Mask::of(&fleet.servers.config(snapshot.offers[server].server)).masked(&text)
-        };
-        let text = servers.into_iter().fold(text, mask);
-        tracing::warn!("{}", shortened(&text, MAX_REPORT));
+    for Collision { servers, text } in
+        snapshot.merged_lists().collisions(is_new).into_iter().take(MAX_REPORTED)
+    {
+        let masked = servers
+            .into_iter()
+            .fold(text, |text, server| Mask::of(&fleet.servers.config(server)).masked(&text));
+        tracing::warn!("{}", shortened(&masked, MAX_REPORT));
     }
 }
 
 /// Remembers a load for the next run.
-fn remember_load(fleet: &Fleet, server: ServerId) {
+fn remember_load(fleet: &Fleet, offer: &Offer) {
     let Some(remembered) = fleet.memory.loads.clone() else { return };
-    let name = fleet.servers.config(server).name.clone();
+    let name = offer.name.clone();
     fleet.context.tasks.spawn(run_blocking(move || {
-        if let Err(error) = remembered.add(name) {
-            let path = remembered.path();
-            tracing::warn!(path = %path.display(), %error, "cannot store the loaded servers");
+        if let Err(error) = remembered.add(&name) {
+            let path = remembered.describe();
+            tracing::warn!(path, %error, "cannot store the loaded servers");
         }
     }));
 }

@@ -122,7 +122,7 @@ fn addressee(
         return None;
     }
     // The question belongs to no call: some servers ask for roots as soon as they are connected.
-    let mut hosts = fleet.audience.hosts_of(instance);
+    let mut hosts = fleet.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
     if method == method::ROOTS_LIST && !is_alone {
@@ -148,5 +148,5 @@ fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) 
         return true;
     }
     is_declared(&caller.client, method)
-        .unwrap_or_else(|| caller.endpoint().only == Some(instance.server))
+        .unwrap_or_else(|| caller.endpoint().only_server() == Some(instance.server))
 }

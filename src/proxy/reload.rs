@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Event, Fleet, Viewer, catalogs,
-    servers::{Roster, Slot},
+    Event, Fleet, Viewer,
+    board::PastSnapshot,
+    catalogs,
+    servers::{Roster, Slot, SlotConfig},
 };
 use crate::{
-    catalog::{CatalogKey, Changes, LoadOrigin, Presence, ServerId, Snapshot},
-    config::{Config, HttpSettings, LoadSettings, ServerConfig, Settings, Startup},
+    catalog::{CatalogKey, LoadOrigin, Presence, ServerId, Snapshot},
+    config::{Config, Profiles, ServerConfig, Settings, Startup},
     protocol::Era,
 };
 
@@ -19,26 +21,26 @@ pub(crate) struct Reloaded {
     /// Servers that are started again.
     pub changed: Vec<String>,
     /// Servers whose connection stays, and whose presentation differs.
-    pub shown_otherwise: Vec<String>,
+    pub shown_differently: Vec<String>,
     pub removed: Vec<String>,
     pub are_settings_new: bool,
     /// Keys that take effect only at the next start.
-    pub at_next_start: Vec<&'static str>,
+    pub at_next_start: Vec<String>,
 }
 
 impl Reloaded {
     /// Returns whether the reload has changed anything.
     pub(crate) fn is_change(&self) -> bool {
-        let names = [&self.added, &self.changed, &self.shown_otherwise, &self.removed];
+        let names = [&self.added, &self.changed, &self.shown_differently, &self.removed];
         self.are_settings_new || names.iter().any(|names| !names.is_empty())
     }
 }
 
 /// The effect of a reload on a server of the new config.
-enum Fate {
+enum ServerChange {
     /// Its connection and its state stay.
     Kept {
-        is_shown_otherwise: bool,
+        is_shown_differently: bool,
     },
     /// A new instance is started. `stays_live`: its catalog stays published, because nothing has
     /// changed that decides about it.
@@ -51,18 +53,21 @@ enum Fate {
 
 struct Difference {
     roster: Roster,
-    fates: BTreeMap<ServerId, Fate>,
+    server_changes: BTreeMap<ServerId, ServerChange>,
     removed: Vec<(ServerId, Slot)>,
 }
 
 impl Difference {
     fn keeps_connection(&self, id: ServerId) -> bool {
-        matches!(self.fates.get(&id), Some(Fate::Kept { .. }))
+        matches!(self.server_changes.get(&id), Some(ServerChange::Kept { .. }))
     }
 
     fn stays_live(&self, id: ServerId) -> bool {
-        let fate = self.fates.get(&id);
-        matches!(fate, Some(Fate::Kept { .. } | Fate::Restarted { stays_live: true, .. }))
+        let change = self.server_changes.get(&id);
+        matches!(
+            change,
+            Some(ServerChange::Kept { .. } | ServerChange::Restarted { stays_live: true, .. })
+        )
     }
 
     /// Returns the servers that are started now.
@@ -70,14 +75,16 @@ impl Difference {
         self.roster.all().filter(|(id, _)| !self.keeps_connection(*id))
     }
 
-    fn report(&self, are_settings_new: bool, at_next_start: Vec<&'static str>) -> Reloaded {
+    fn report(&self, are_settings_new: bool, at_next_start: Vec<String>) -> Reloaded {
         let mut reloaded = Reloaded { are_settings_new, at_next_start, ..Reloaded::default() };
         for (id, slot) in self.roster.all() {
-            let names = match self.fates.get(&id) {
-                Some(Fate::Kept { is_shown_otherwise: true }) => &mut reloaded.shown_otherwise,
-                Some(Fate::Restarted { .. }) => &mut reloaded.changed,
-                Some(Fate::Added) => &mut reloaded.added,
-                Some(Fate::Kept { is_shown_otherwise: false }) | None => continue,
+            let names = match self.server_changes.get(&id) {
+                Some(ServerChange::Kept { is_shown_differently: true }) => {
+                    &mut reloaded.shown_differently
+                }
+                Some(ServerChange::Restarted { .. }) => &mut reloaded.changed,
+                Some(ServerChange::Added) => &mut reloaded.added,
+                Some(ServerChange::Kept { is_shown_differently: false }) | None => continue,
             };
             names.push(slot.config.name.clone());
         }
@@ -100,7 +107,7 @@ pub(super) fn start_anew(fleet: &Fleet, name: &str) {
     reload_with(fleet, Some(name), |fleet| {
         let roster = fleet.servers.roster();
         let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
-        Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
+        Config { settings: fleet.settings().as_ref().clone(), servers }
     });
 }
 
@@ -112,18 +119,20 @@ fn reload_with(
     config: impl FnOnce(&Fleet) -> Config,
 ) -> Reloaded {
     let publication = fleet.board.publish();
-    let Config { settings: wanted, servers, .. } = config(fleet);
+    let Config { settings: wanted, servers } = config(fleet);
     let before = fleet.board.snapshot();
-    let difference = difference(fleet, &before, servers, anew);
-    let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
-    let are_settings_new = settings != *before.settings;
+    let difference = difference(fleet, &before, servers, &wanted.profiles, anew);
+    let (settings, at_next_start) = wanted.adopted(&before.settings);
+    // Changes of profiles are told by the servers that they concern.
+    let profiles = settings.profiles.clone();
+    let are_settings_new = settings != Settings { profiles, ..before.settings.as_ref().clone() };
     let after = reconfigured(fleet, &before, settings, &difference);
     fleet.servers.replace(difference.roster.clone());
     publication.swap(after);
     drop(publication);
     catalogs::seed(fleet, |server| !difference.keeps_connection(server));
     hand_over(fleet, &before, &difference);
-    announce_difference(fleet, &before);
+    announce_difference(fleet, before);
     fleet.events.send(Event::Reloaded);
     difference.report(are_settings_new, at_next_start)
 }
@@ -132,37 +141,40 @@ fn difference(
     fleet: &Fleet,
     snapshot: &Snapshot,
     servers: Vec<ServerConfig>,
+    profiles: &Profiles,
     anew: Option<&str>,
 ) -> Difference {
     let before = fleet.servers.roster();
-    let mut fates = BTreeMap::new();
-    let roster = before.reconfigured(servers, |id, was, version, config| {
-        let presence = snapshot.offer(id).map(|offer| &offer.presence);
-        let (fate, slot) = match was {
+    let mut server_changes = BTreeMap::new();
+    let roster = before.reconfigured(servers, profiles, |id, was, version, now| {
+        let mut offers = snapshot.offers_of(id);
+        let is_evicted = offers.any(|(_, offer)| matches!(offer.presence, Presence::Evicted));
+        let is_live = snapshot.offers_of(id).any(|(_, offer)| offer.presence.origin().is_some());
+        let (change, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
-                if anew != Some(&config.name)
-                    && config.has_same_connection(&was.config)
-                    && (!matches!(presence, Some(Presence::Evicted)) || config == was.config) =>
+                if anew != Some(&now.shown.name)
+                    && now.shown.has_same_connection(&was.shown)
+                    && (!is_evicted || now.shown == was.shown) =>
             {
-                let is_shown_otherwise = config != was.config;
-                (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
+                let is_shown_differently = now.shown != was.shown;
+                let SlotConfig { config, shown } = now;
+                (ServerChange::Kept { is_shown_differently }, Slot { config, shown, ..was.clone() })
             }
             was => {
-                let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
+                let change = was.map_or(ServerChange::Added, |was| ServerChange::Restarted {
                     was: was.clone(),
-                    stays_live: matches!(presence, Some(Presence::Live { .. }))
-                        && has_same_catalog(&config, &was.config),
+                    stays_live: is_live && has_same_catalog(&now.shown, &was.shown),
                 });
-                (fate, fleet.servers.start(id, version, config))
+                (change, fleet.servers.start(id, version, now))
             }
         };
-        fates.insert(id, fate);
+        server_changes.insert(id, change);
         slot
     });
     let gone = before.all().filter(|(id, _)| !roster.has(*id));
     let removed = gone.map(|(id, slot)| (id, slot.clone())).collect();
-    Difference { roster, fates, removed }
+    Difference { roster, server_changes, removed }
 }
 
 /// Returns the snapshot for a roster that is not in force yet.
@@ -179,10 +191,8 @@ fn reconfigured(
     before.reconfigured(
         Arc::new(settings),
         &roster.configs(),
-        |id| difference.stays_live(id),
-        |id, catalog, naming| {
-            catalogs::expose_as(fleet, id, catalog, &roster.slot(id).config, naming)
-        },
+        |server| difference.stays_live(server),
+        |offer, catalog| fleet.memory.expose(offer, catalog),
     )
 }
 
@@ -193,19 +203,19 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         if let Some(level) = fleet.audience.levels().most_verbose() {
             slot.upstream.want_log_level(level);
         }
-        let was_loaded = before.offer(id).is_some_and(|view| {
-            matches!(view.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. })
-        });
-        if slot.config.has_first_attempt() {
+        let mut offers = before.offers_of(id);
+        let was_loaded =
+            offers.any(|(_, offer)| offer.presence.origin() == Some(LoadOrigin::HostsRequest));
+        if slot.shown.has_first_attempt() {
             fleet.servers.expect_first_attempt();
         }
-        if was_loaded && slot.config.startup == Startup::Lazy {
+        if was_loaded && slot.shown.enabled && slot.config.startup == Startup::Lazy {
             // A server that hosts have loaded stays loaded if its catalog is known.
             slot.upstream.restore();
         } else {
             slot.begin(era);
         }
-        if let Some(Fate::Restarted { was, .. }) = difference.fates.get(&id) {
+        if let Some(ServerChange::Restarted { was, .. }) = difference.server_changes.get(&id) {
             move_subscriptions(fleet, id, was.version, slot, era);
             was.upstream.retire();
         }
@@ -231,72 +241,18 @@ fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, e
         slot.upstream.want(uri);
         is_wanted = true;
     }
-    if is_wanted {
+    if is_wanted && slot.shown.enabled {
         slot.upstream.begin(era);
     }
 }
 
 /// Tells each host which of its lists have changed.
-fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
-    let after = fleet.board.snapshot();
-    for host in fleet.audience.hosts() {
-        let viewer = Viewer::of(host.as_ref());
-        let lists = |snapshot: &Arc<Snapshot>| {
-            let snapshot = fleet.board.seen_in(snapshot, viewer);
-            let prompts = snapshot.prompts();
-            let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
-            let prompts = prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
-            (
-                fleet.board.view(viewer, &snapshot).tools(),
-                (snapshot.resources(), snapshot.templates()),
-                prompts.collect::<Vec<_>>(),
-            )
-        };
-        let (old, new) = (lists(before), lists(&after));
-        let changes =
-            Changes { tools: old.0 != new.0, resources: old.1 != new.1, prompts: old.2 != new.2 };
-        if changes.any() {
-            host.announce(changes);
-        }
-    }
+fn announce_difference(fleet: &Fleet, before: Arc<Snapshot>) {
+    let before = PastSnapshot::new(before);
+    fleet.audience.announce_each(|host| fleet.board.changes_since(&before, &Viewer::of(host)));
 }
 
 /// Returns whether the catalog of a server, and who sees it, is the same with both configs.
 fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
     now.enabled && now.startup == was.startup && CatalogKey::of(now) == CatalogKey::of(was)
-}
-
-/// Returns the new settings, with those unchanged that cannot change while hosts are served, and
-/// the keys of these that differ.
-fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>) {
-    let settings = Settings {
-        loading: LoadSettings {
-            settle: wanted.loading.settle,
-            interactive: wanted.loading.interactive,
-            ..now.loading.clone()
-        },
-        limits: now.limits.clone(),
-        wrapping: now.wrapping,
-        // Access changes at once: a removed token opens nothing any more.
-        http: HttpSettings {
-            auth_tokens: wanted.http.auth_tokens.clone(),
-            trusted_proxies: wanted.http.trusted_proxies.clone(),
-            ..now.http.clone()
-        },
-        ..wanted.clone()
-    };
-    let fixed = [
-        ("loads", wanted.loading.loads != now.loading.loads),
-        ("rememberLoads", wanted.loading.remember_loads != now.loading.remember_loads),
-        ("catalogTtl", wanted.loading.catalog_ttl != now.loading.catalog_ttl),
-        ("startupWait", wanted.loading.startup_wait != now.loading.startup_wait),
-        ("maxMessageBytes", wanted.limits != now.limits),
-        ("listen", wanted.http.listen != now.http.listen),
-        ("apiTokens", wanted.http.api_tokens != now.http.api_tokens),
-        ("allowedHosts", wanted.http.allowed_hosts != now.http.allowed_hosts),
-        ("allowedOrigins", wanted.http.allowed_origins != now.http.allowed_origins),
-        ("sessionTimeout", wanted.http.session_timeout != now.http.session_timeout),
-    ];
-    let differing = fixed.into_iter().filter(|(_, differs)| *differs);
-    (settings, differing.map(|(name, _)| name).collect())
 }

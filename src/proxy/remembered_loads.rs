@@ -1,54 +1,76 @@
-//! The names of the servers that hosts have loaded, kept from one run to the next.
+//! The names of the offers that hosts have loaded, kept from one run to the next.
 
-use std::{
-    collections::BTreeSet,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, io, sync::Arc};
 
-use crate::store::{FileStore, Store, lease_blocking};
+use crate::store::Store;
 
 /// Maximum size of the value, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A stored value with one name per line.
 #[derive(Clone, Debug)]
-pub(in crate::proxy) struct RememberedLoads {
+pub(crate) struct RememberedLoads {
     store: Arc<dyn Store>,
     name: String,
 }
 
 impl RememberedLoads {
-    /// Keeps the loads in a file.
-    pub(in crate::proxy) fn at(file: &Path) -> Self {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let directory = file.parent().unwrap_or(Path::new("."));
-        Self { store: Arc::new(FileStore::new(directory)), name }
+    /// Keeps the loads in a store, under the fingerprint of their config.
+    pub(crate) fn new(store: Arc<dyn Store>, config: String) -> Self {
+        Self { store, name: config }
     }
 
-    pub(in crate::proxy) fn path(&self) -> PathBuf {
-        self.store.place(&self.name)
+    /// Returns where the names are, for messages.
+    pub(in crate::proxy) fn describe(&self) -> String {
+        self.store.describe(&self.name)
     }
 
     /// Reads the names. A value that cannot be read has none.
     pub(in crate::proxy) fn read(&self) -> BTreeSet<String> {
         let value = self.store.get(&self.name, MAX_BYTES).ok().flatten().unwrap_or_default();
-        let text = String::from_utf8_lossy(&value);
-        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        names_in(&value)
     }
 
     /// Adds a name.
     ///
     /// # Errors
     /// When the value cannot be written.
-    pub(in crate::proxy) fn add(&self, name: String) -> io::Result<()> {
-        let _lease = lease_blocking(self.store.as_ref(), "lock")?;
-        let mut loaded = self.read();
-        if !loaded.insert(name) {
-            return Ok(());
+    pub(in crate::proxy) fn add(&self, name: &str) -> io::Result<()> {
+        loop {
+            let seen = self.store.version(&self.name);
+            let mut loaded = self.read();
+            if !loaded.insert(name.to_owned()) {
+                return Ok(());
+            }
+            // Another process that uses the same config may have added a name.
+            if self.store.update(&self.name, seen, &value_of(loaded))? {
+                return Ok(());
+            }
         }
-        let lines: String = loaded.into_iter().map(|name| name + "\n").collect();
-        self.store.put(&self.name, lines.as_bytes())
+    }
+}
+
+/// Returns the names in a value.
+pub(super) fn names_in(value: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(value);
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the value that holds these names.
+pub(super) fn value_of(names: BTreeSet<String>) -> Vec<u8> {
+    names.into_iter().map(|name| name + "\n").collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_of_0_1_0_are_read() {
+        let value = include_bytes!(concat!(
+            "../../tests/golden/0.1.0/data/dormouse/loads/",
+            "6ce8ce4ab7e9dd96819ef7efd0afcbcc305930de1cc37b1385f453c4e4bec756"
+        ));
+        assert_eq!(Vec::from_iter(names_in(value)), ["notes"]);
     }
 }

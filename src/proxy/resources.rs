@@ -6,7 +6,7 @@ use rmcp::model::ErrorCode;
 
 use super::{
     Caller, Fleet, Subscriber,
-    calls::{self, ForwardError, Outbound, reply},
+    calls::{self, Call, Feature},
     instance::Instance,
 };
 use crate::{
@@ -32,19 +32,19 @@ impl Fleet {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
-        let refused = |error: ForwardError| error::internal(error.to_string());
-        calls::check_feature(self, server, method::RESOURCES_SUBSCRIBE).map_err(refused)?;
-        let leased = calls::lease(self, server, caller).await;
-        let (instance, lease) = match leased {
-            Ok(leased) => leased,
-            Err(error) => return reply(Err(error)),
+        let call = Call::new(server, caller, method::RESOURCES_SUBSCRIBE, params.clone());
+        let opened = match calls::open(self, &call).await {
+            Ok(opened) => opened,
+            Err(error) => return calls::shape(self, caller, server, call.method(), Err(error)),
         };
+        let (instance, lease) = (opened.instance, &opened.lease);
         // Added before the request, so that another subscriber that leaves meanwhile is not the
         // last.
         let key = (instance, uri.to_owned());
         self.audience.subscriptions().add(key, subscriber.clone());
-        let answer = calls::upstream(self, instance).subscribe(&lease, uri, params).await;
-        let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
+        let answer = calls::upstream(self, instance).subscribe(lease, uri, params).await;
+        let outcome =
+            opened.close(answer).unwrap_or_else(|error| Err(error::internal(error.to_string())));
         if outcome.is_err() {
             self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
         }
@@ -61,28 +61,21 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
     match route_resource(fleet, caller, &uri) {
         ResourceRoute::Server(server) => {
             fleet.board.note_read(caller.host.principal(), server, &uri);
-            reply(
-                calls::forward(
-                    fleet,
-                    Outbound::new(server, caller, method::RESOURCES_READ, Some(params)),
-                )
-                .await,
-            )
+            let call = Call::new(server, caller, method::RESOURCES_READ, Some(params));
+            calls::answer(fleet, call).await
         }
         ResourceRoute::Unlisted => {
-            let is_asked =
-                |server| calls::check_feature(fleet, server, method::RESOURCES_READ).is_ok();
-            ask_for_unlisted(fleet, caller, (method::RESOURCES_READ, &uri), &params, is_asked).await
+            ask_for_unlisted(fleet, caller, (method::RESOURCES_READ, &uri), &params, |_| true).await
         }
     }
 }
 
 /// Returns the server of a resource. At an endpoint of one server every resource is that server's.
 pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return ResourceRoute::Server(server);
     }
-    let route = fleet.board.snapshot_for(caller.viewer()).route_resource(uri);
+    let route = fleet.board.snapshot_for(&caller.viewer()).merged_lists().route_resource(uri);
     match route {
         ResourceRoute::Unlisted => {
             lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)
@@ -109,8 +102,9 @@ pub(super) async fn ask_for_unlisted(
         else {
             continue;
         };
-        let params = Some(params.clone());
-        match calls::request(fleet, lease, instance, caller, method, params).await {
+        let call = Call::new(server, caller, method, Some(params.clone()));
+        let call = call.about(Feature::Resources).on(instance, lease);
+        match calls::run(fleet, call).await {
             Ok(Ok(result)) => return Ok(result),
             Ok(Err(refusal)) => refusals.push(refusal),
             Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
@@ -201,7 +195,7 @@ fn not_found(era: Era, uri: &str) -> Raw {
 /// Returns the live server that has listed a URI for an extension only.
 fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let having = fleet.extensions.lists.having(uri);
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let mut live = snapshot.live();
-    live.find(|(_, view, _)| having.contains(&view.server)).map(|(_, view, _)| view.server)
+    live.find(|(_, view, _)| having.contains(&view.server())).map(|(_, view, _)| view.server())
 }

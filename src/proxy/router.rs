@@ -2,7 +2,7 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, Outbound, reply},
+    calls::{self, Call, Feature},
     extensions, lists, notifications, resources,
     tasks::{self, is_of_tasks},
     tool_calls,
@@ -32,14 +32,12 @@ impl Fleet {
             return resumed;
         }
         let params = params.map(|params| self.asking.without_answers(params));
-        match params {
-            Some(params)
-                if method == method::TOOLS_CALL && !is_left_to_sole(caller, method, &params) =>
-            {
-                tool_calls::call_tool(self, caller, &params).await
-            }
-            params => Box::pin(handle_other(self, caller, method, params)).await,
+        if method == method::TOOLS_CALL && sole_addressee(caller, method, params.as_ref()).is_none()
+        {
+            let params = params.unwrap_or_else(Raw::empty_object);
+            return tool_calls::call_tool(self, caller, &params).await;
         }
+        Box::pin(handle_other(self, caller, method, params)).await
     }
 }
 
@@ -57,17 +55,14 @@ async fn handle_other(
     {
         return listed;
     }
-    if let Some(server) = caller.endpoint().passes_through()
-        && is_left_to_sole(caller, method, &given())
-    {
-        return reply(calls::forward(fleet, Outbound::new(server, caller, method, params)).await);
+    if let Some(server) = sole_addressee(caller, method, params.as_ref()) {
+        return calls::answer(fleet, Call::new(server, caller, method, params)).await;
     }
     match (method, era) {
         (method, _) if is_list(method) && has_cursor(&given()) => {
             Err(error::invalid_params("unknown cursor: lists of dormouse have only one page"))
         }
         (method::TOOLS_LIST, _) => own(lists::list_tools(fleet, caller).await?),
-        (method::TOOLS_CALL, _) => tool_calls::call_tool(fleet, caller, &given()).await,
         (method::RESOURCES_LIST, _) => own(lists::list_resources(fleet, caller).await?),
         (method::RESOURCE_TEMPLATES_LIST, _) => own(lists::list_templates(fleet, caller).await?),
         (method::RESOURCES_READ, _) => resources::read_resource(fleet, caller, given()).await,
@@ -91,10 +86,8 @@ async fn handle_other(
             method::LOGGING_SET_LEVEL | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
             Era::Modern,
         ) => Err(error::method_not_found(method)),
-        _ => match caller.endpoint().only {
-            Some(server) => {
-                reply(calls::forward(fleet, Outbound::new(server, caller, method, params)).await)
-            }
+        _ => match caller.endpoint().only_server() {
+            Some(server) => calls::answer(fleet, Call::new(server, caller, method, params)).await,
             None => extensions::call_extension(fleet, caller, method, params).await,
         },
     }
@@ -107,13 +100,8 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     match resolve_prompt(fleet, caller, &name) {
         Some((server, own_name)) => {
             let params = renamed(&params, &name, &own_name);
-            reply(
-                calls::forward(
-                    fleet,
-                    Outbound::new(server, caller, method::PROMPTS_GET, Some(params)),
-                )
-                .await,
-            )
+            let call = Call::new(server, caller, method::PROMPTS_GET, Some(params));
+            calls::answer(fleet, call).await
         }
         None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
     }
@@ -122,24 +110,24 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 /// Returns the server of a prompt and the prompt's name there. At an endpoint of one server every
 /// prompt is that server's.
 fn resolve_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return Some((server, name.to_owned()));
     }
-    fleet.board.snapshot_for(caller.viewer()).resolve_prompt(name)
+    fleet.board.snapshot_for(&caller.viewer()).merged_lists().resolve_prompt(name)
 }
 
 async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let reference = edit::get(&params, "ref").unwrap_or_else(Raw::empty_object);
     let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
-    let (server, reference, method) = match (name, uri) {
+    let (server, reference, feature) = match (name, uri) {
         (Some(name), _) => {
             let Some((server, own_name)) = resolve_prompt(fleet, caller, &name) else {
                 return Err(error::invalid_params(format!("unknown prompt: {name}")));
             };
-            (server, renamed(&reference, &name, &own_name), "prompts/")
+            (server, renamed(&reference, &name, &own_name), Feature::Prompts)
         }
         (None, Some(uri)) => match resources::route_resource(fleet, caller, &uri) {
-            ResourceRoute::Server(server) => (server, reference, "resources/"),
+            ResourceRoute::Server(server) => (server, reference, Feature::Resources),
             ResourceRoute::Unlisted => {
                 return Err(error::invalid_params(format!("unknown resource template: {uri}")));
             }
@@ -148,17 +136,9 @@ async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
             return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
         }
     };
-    if let Err(refusal) = calls::check_feature(fleet, server, method) {
-        return Err(error::internal(refusal.to_string()));
-    }
     let params = edit::set(&params, "ref", &reference);
-    reply(
-        calls::forward(
-            fleet,
-            Outbound::new(server, caller, method::COMPLETION_COMPLETE, Some(params)),
-        )
-        .await,
-    )
+    let call = Call::new(server, caller, method::COMPLETION_COMPLETE, Some(params));
+    calls::answer(fleet, call.about(feature)).await
 }
 
 fn is_list(method: &str) -> bool {
@@ -171,13 +151,16 @@ fn is_list(method: &str) -> bool {
     )
 }
 
-/// Returns whether a malformed request is left to the server of a host that talks to it directly.
-fn is_left_to_sole(caller: &Caller, method: &str, params: &Raw) -> bool {
-    caller.endpoint().passes_through().is_some() && lacks_address(method, params)
+/// Returns the server of a host that talks to it directly, if the server has to judge a malformed
+/// request.
+fn sole_addressee(caller: &Caller, method: &str, params: Option<&Raw>) -> Option<ServerId> {
+    caller.endpoint().passes_through().filter(|_| lacks_address(method, params))
 }
 
 /// Returns whether the params lack the name of what a request is about.
-fn lacks_address(method: &str, params: &Raw) -> bool {
+fn lacks_address(method: &str, params: Option<&Raw>) -> bool {
+    let empty = Raw::empty_object();
+    let params = params.unwrap_or(&empty);
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => edit::get_str(params, "name").is_none(),
         method::RESOURCES_READ => edit::get_str(params, "uri").is_none(),

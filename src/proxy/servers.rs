@@ -12,16 +12,16 @@ use super::{Principal, instance::Instance};
 use crate::{
     base::Lock,
     catalog::{ServerCatalog, ServerId},
-    config::{Isolation, ServerConfig, Startup},
+    config::{Isolation, Profiles, ServerConfig, Startup},
     protocol::Era,
-    upstream::{Context, Observer, Phase, Upstream},
+    upstream::{Context, Phase, ServerObserver, Upstream},
 };
 use first_attempts::FirstAttempts;
 
-pub(super) use roster::{Roster, Slot};
+pub(super) use roster::{Roster, Slot, SlotConfig};
 
 /// Makes the observer of an instance.
-pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn Observer> + Send + Sync>;
+pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn ServerObserver> + Send + Sync>;
 
 /// The roster of servers and their instances. It knows no host: an instance belongs to a
 /// [`Principal`] or to all.
@@ -41,12 +41,13 @@ impl Servers {
         context: Context,
         observe: Observe,
         configs: Vec<ServerConfig>,
-        mut adopt: impl FnMut(ServerId, &Arc<ServerConfig>) -> bool,
+        profiles: &Profiles,
+        mut adopt: impl FnMut(ServerId, &SlotConfig) -> bool,
     ) -> Self {
         let mut first_attempts = FirstAttempts::default();
-        let roster = Roster::default().reconfigured(configs, |id, _, version, config| {
+        let roster = Roster::default().reconfigured(configs, profiles, |id, _, version, config| {
             let has_hung = adopt(id, &config);
-            if config.has_first_attempt() {
+            if config.shown.has_first_attempt() {
                 first_attempts.expect(id, has_hung);
             }
             Slot::start(&context, &observe, Instance::shared(id, version), config)
@@ -65,20 +66,12 @@ impl Servers {
     }
 
     /// Starts the handle of a server for a roster that is not in force yet.
-    pub(super) fn start(&self, id: ServerId, version: u32, config: Arc<ServerConfig>) -> Slot {
+    pub(super) fn start(&self, id: ServerId, version: u32, config: SlotConfig) -> Slot {
         Slot::start(&self.context, &self.observe, Instance::shared(id, version), config)
     }
 
     pub(super) fn config(&self, server: ServerId) -> Arc<ServerConfig> {
         self.roster.load().slot(server).config.clone()
-    }
-
-    /// Returns the id and config of the enabled server of this name.
-    pub(super) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
-        let roster = self.roster.load();
-        let mut configs = roster.all().map(|(id, slot)| (id, &slot.config));
-        let found = configs.find(|(_, config)| config.enabled && config.name == name);
-        found.map(|(id, config)| (id, config.clone()))
     }
 
     /// Returns whether an instance has the config that is in force.
@@ -91,7 +84,7 @@ impl Servers {
     pub(super) fn instance(&self, server: ServerId, principal: Principal) -> Instance {
         let roster = self.roster.load();
         let Slot { config, version, .. } = roster.slot(server);
-        let owner = match config.isolation {
+        let owner = match config.connecting.isolation {
             Isolation::Shared => None,
             Isolation::Session => Some(principal),
         };
@@ -164,9 +157,10 @@ impl Servers {
 
     /// Connects the eager servers in the background, for hosts of this era, and learns what the
     /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again.
-    pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(&str) -> bool) {
-        for (_, slot) in self.roster().all() {
-            if slot.config.startup == Startup::Lazy && is_remembered(&slot.config.name) {
+    pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(ServerId) -> bool) {
+        for (id, slot) in self.roster().all() {
+            let is_lazy = slot.config.startup == Startup::Lazy && slot.shown.enabled;
+            if is_lazy && is_remembered(id) {
                 slot.upstream.restore();
             } else {
                 slot.begin(era);
@@ -193,7 +187,7 @@ impl Servers {
         }
         let roster = self.roster();
         let hung = roster.all().filter(|(_, slot)| {
-            slot.config.has_first_attempt()
+            slot.shown.has_first_attempt()
                 && slot.upstream.catalog().is_none()
                 && slot.upstream.status().phase == Phase::Loading
         });

@@ -3,7 +3,7 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, AskLogin, Outbound, reply},
+    calls::{self, AskLogin, Call},
     in_flight::InFlightCall,
     instance::Instance,
 };
@@ -21,18 +21,12 @@ impl Fleet {
         if self.settings().wrapping != Wrapping::Exclusive {
             return None;
         }
-        let (_, lease) =
-            calls::lease_asking(self, server, caller, AskLogin::InBrowser).await.ok()?;
+        let (_, lease) = calls::lease(self, server, caller, AskLogin::InBrowser).await.ok()?;
         if lease.greeting().era == Era::Legacy {
             return None;
         }
-        let ended = reply(
-            calls::forward(
-                self,
-                Outbound::new(server, caller, method::SUBSCRIPTIONS_LISTEN, Some(params.clone())),
-            )
-            .await,
-        );
+        let call = Call::new(server, caller, method::SUBSCRIPTIONS_LISTEN, Some(params.clone()));
+        let ended = calls::answer(self, call).await;
         Some(match host_id(caller) {
             Some(id) => ended.map(|result| marked(&result, &id)),
             None => ended,

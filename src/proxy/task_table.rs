@@ -26,7 +26,7 @@ pub(in crate::proxy) struct Tasks(Lock<Table>);
 struct Table {
     known: HashMap<Key, Task>,
     /// Tasks of sessions that have ended. Only their user can find them again.
-    left: Vec<Left>,
+    left: Vec<LeftTask>,
     /// True while a task of the fleet removes expired tasks.
     is_reaped: bool,
 }
@@ -48,7 +48,8 @@ struct Task {
     expires: Instant,
 }
 
-struct Left {
+/// A task of a session that has ended.
+struct LeftTask {
     origin: TaskOrigin,
     user: User,
     expires: Instant,
@@ -159,7 +160,7 @@ impl Tasks {
         let mut table = self.0.lock();
         let theirs = table.known.extract_if(|key, _| key.owner == owner);
         let theirs: Vec<Task> = theirs.map(|(_, task)| task).collect();
-        table.left.extend(theirs.iter().map(|Task { origin, user, expires, .. }| Left {
+        table.left.extend(theirs.iter().map(|Task { origin, user, expires, .. }| LeftTask {
             origin: origin.clone(),
             user: *user,
             expires: *expires,

@@ -12,15 +12,14 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Caller, Fleet, Subscriber,
+    Caller, Fleet, Principal, Subscriber,
     audience::is_sole,
-    calls::{self, Ending, ForwardError, LeasedRequest, Outbound, reply},
+    calls::{self, Call},
     instance::Instance,
-    known_tasks::{Cancellation, MAX_TTL, add_task, owner, unsubscribe},
+    known_tasks::{MAX_TTL, add_task, owner, unsubscribe},
     task_table::TaskOrigin,
 };
 use crate::{
-    catalog::ServerId,
     config::Mask,
     protocol::{Era, error, extension, has_cursor, method, task},
     surface::shortened,
@@ -85,31 +84,29 @@ pub(super) async fn handle_task(
         None => adopt_task(fleet, caller, &shown).await?,
     };
     let sent = task::renamed(&params, &shown, &origin.id);
-    let answered = ask_origin(fleet, caller, &shown, &origin, method, sent).await;
+    let call = Call::new(origin.instance.server, caller, method, Some(sent));
+    let answered = calls::run(fleet, at_origin(fleet, call, owner, &shown, &origin)).await;
     if let Ok(outcome) = &answered {
         note_answer(fleet, caller, method, &shown, outcome);
     }
-    reply(answered).map(|result| task::renamed(&result, &origin.id, &shown))
+    calls::shape(fleet, caller, origin.instance.server, method, answered)
+        .map(|result| task::renamed(&result, &origin.id, &shown))
 }
 
-/// Sends a request to the server of a task: on the connection on which the task was created while
-/// that lives, else on the server's present connection.
-async fn ask_origin(
+/// Sends a request about a task on the connection on which the task was created while that lives,
+/// else on the server's present connection.
+fn at_origin<'a>(
     fleet: &Fleet,
-    caller: &Caller,
+    call: Call<'a>,
+    owner: Principal,
     shown: &str,
     origin: &TaskOrigin,
-    method: &str,
-    params: Raw,
-) -> Result<Outcome, ForwardError> {
-    let server = origin.instance.server;
-    let kept = fleet.extensions.tasks.lease(caller.host.principal(), shown);
-    let Some(lease) = kept.filter(|lease| !lease.peer().is_closed()) else {
-        return calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await;
-    };
-    let answered =
-        calls::request(fleet, lease, origin.instance, caller, method, Some(params)).await;
-    answered.map_err(|cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause))
+) -> Call<'a> {
+    let kept = fleet.extensions.tasks.lease(owner, shown);
+    match kept.filter(|lease| !lease.peer().is_closed()) {
+        Some(lease) => call.on(origin.instance, lease),
+        None => call,
+    }
 }
 
 /// Lets the server sleep when the host has the result, and forgets tasks that the server has
@@ -146,14 +143,14 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
         let origin = TaskOrigin { instance, id: id.to_owned() };
         (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
     };
-    if let Some(server) = caller.endpoint().only {
+    if let Some(server) = caller.endpoint().only_server() {
         return at(fleet.instance(server, caller)).ok_or_else(unknown);
     }
     let params = Raw::encode(&json!({"taskId": id}));
     let asked = with_tasks(fleet, caller).into_iter().filter_map(|(instance, lease)| {
         let (origin, kept) = (at(instance)?, lease.another());
-        let asked =
-            calls::request(fleet, lease, instance, caller, method::TASKS_GET, Some(params.clone()));
+        let call = Call::new(instance.server, caller, method::TASKS_GET, Some(params.clone()));
+        let asked = calls::run(fleet, call.on(instance, lease));
         Some(async move { matches!(asked.await, Ok(Ok(_))).then_some((origin, kept)) })
     });
     // Asked concurrently, since one of them may not answer.
@@ -171,7 +168,8 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
 fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     let era = caller.client.era;
     let roster = fleet.servers.roster();
-    let shown = roster.ids().filter(|server| caller.endpoint().shows(*server));
+    let endpoint = caller.endpoint();
+    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let awake = shown.filter_map(|server| {
         let instance = fleet.instance(server, caller);
         Some((instance, fleet.servers.existing(instance)?.awake()?))
@@ -185,13 +183,11 @@ fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
 
 /// Lists the tasks of all awake servers, without those of other hosts. A sleeping server has none.
 async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
-    if let Some(server) = caller.endpoint().only
-        && is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller)))
+    if let Some(server) = caller.endpoint().only_server()
+        && is_sole(&fleet.hosts_of(fleet.instance(server, caller)))
     {
-        return reply(
-            calls::forward(fleet, Outbound::new(server, caller, method::TASKS_LIST, Some(params)))
-                .await,
-        );
+        let call = Call::new(server, caller, method::TASKS_LIST, Some(params));
+        return calls::answer(fleet, call).await;
     }
     if has_cursor(&params) {
         return Err(error::invalid_params("unknown cursor: the list of tasks has only one page"));
@@ -237,45 +233,4 @@ fn as_shown(fleet: &Fleet, caller: &Caller, instance: Instance, task: &Raw) -> O
             (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then(|| task.clone())
         }
     }
-}
-
-/// Returns the result of a task that dormouse made of a call, when the task is done.
-pub(super) async fn await_task(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-    created: Raw,
-) -> Outcome {
-    let Some(task) = task::created(Era::Legacy, &created) else {
-        return calls::answered_call(fleet, caller, server, Ok(Ok(created)));
-    };
-    let owner = caller.host.principal();
-    let id = fleet
-        .extensions
-        .tasks
-        .find(owner, &task.id)
-        .map_or_else(|| task.id.clone(), |origin| origin.id);
-    let (instance, lease) = match calls::lease(fleet, server, caller).await {
-        Ok(leased) => leased,
-        Err(error) => return reply(Err(error)),
-    };
-    let params = Raw::encode(&json!({"taskId": id}));
-    let armed = lease.another().map(|lease| (lease, params.clone()));
-    let cancellation = Cancellation::new(fleet.context.tasks.clone(), armed);
-    // If the server asks something, a modern host leaves; its retry gets the result.
-    let (here, parked) = match caller.client.era {
-        Era::Legacy => (Some(cancellation), None),
-        Era::Modern => (None, Some(cancellation)),
-    };
-    let ending = Ending { answered_as: Some(method::TOOLS_CALL), cancellation: parked };
-    let method = method::TASKS_RESULT;
-    let forwarded = LeasedRequest { fleet, lease, instance, caller, method };
-    let answered = calls::send_leased(fleet, forwarded, Some(params), ending).await;
-    if let Some(cancellation) = here {
-        cancellation.disarm();
-    }
-    unsubscribe(fleet, fleet.extensions.tasks.remove(owner, &task.id));
-    let name = fleet.servers.config(server).name.clone();
-    let answered = answered.map_err(|cause| ForwardError::new(name, cause));
-    calls::answered_call(fleet, caller, server, answered)
 }

@@ -2,39 +2,54 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, Approval, ForwardError, Outbound, answered_call, own_result},
-    catalogs, known_tasks, publishing, tasks,
+    calls::{self, Approval, AskLogin, Call, ForwardError, own_result, shape},
+    catalogs, known_tasks, publishing,
 };
 use crate::{
-    catalog::ServerId,
+    catalog::{OfferId, ServerId},
     config::Listing,
     protocol::{Era, method},
     surface::{Action, calls_another, failed},
     wire::{Outcome, Raw},
 };
 
+/// Maximum number of times that one request has the stored catalogs read.
+const MAX_READS: usize = 5;
+
+/// Maximum number of times that a request may come to something else when its server is awake.
+const MAX_SUPERSEDED: u32 = 3;
+
 /// Answers a `tools/call`: evaluates it, does what has to be done first, and evaluates it again
 /// until there is a result. Failures of dormouse are results with `isError`.
 pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> Outcome {
     let mut done: Vec<Action> = Vec::new();
+    let mut superseded = 0;
     let mut hold = None;
     let outcome = loop {
-        let action = fleet.board.evaluate(caller.viewer(), params, &fleet.context.tasks).await;
-        if done.contains(&action) {
-            break Ok(own_result(caller, in_vain(fleet, action)));
+        let action = fleet.board.evaluate(&caller.viewer(), params, &fleet.context.tasks).await;
+        if done.iter().filter(|before| **before == action).count() >= repeats(&action) {
+            break Ok(own_result(caller, final_result(fleet, action)));
         }
         match &action {
             Action::Answer(result) => break Ok(own_result(caller, result.clone())),
-            Action::Forward { server, .. } => {
-                match call_server(fleet, caller, *server, params, &action).await {
-                    Some(outcome) => break outcome,
+            Action::Forward { server, params: sent } => {
+                let call = call_of(fleet, caller, (params, &action), *server, sent);
+                match calls::run(fleet, call).await {
                     // The request comes to something else now.
-                    None => continue,
+                    Err(ForwardError::Superseded) if superseded < MAX_SUPERSEDED => {
+                        superseded += 1;
+                        continue;
+                    }
+                    answered => {
+                        break shape(fleet, caller, *server, method::TOOLS_CALL, answered);
+                    }
                 }
             }
-            Action::Load { server } => match Box::pin(load_first(fleet, caller, *server)).await {
+            Action::Load { offer } => match Box::pin(load_first(fleet, caller, *offer)).await {
                 Ok(announced) => hold = announced,
-                Err(error) => break answered_call(fleet, caller, *server, Err(error)),
+                Err(error) => {
+                    break shape(fleet, caller, offer.server(), method::TOOLS_CALL, Err(error));
+                }
             },
             Action::Recall => Box::pin(catalogs::recall_all(fleet)).await,
             Action::Index => {}
@@ -51,89 +66,72 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     outcome
 }
 
+/// Returns how often an action is tried. A reload of the config undoes what was read from disk.
+fn repeats(action: &Action) -> usize {
+    match action {
+        Action::Recall | Action::Index => MAX_READS,
+        _ => 1,
+    }
+}
+
 /// Returns the result of a call for which everything possible was done.
-fn in_vain(fleet: &Fleet, action: Action) -> Raw {
+fn final_result(fleet: &Fleet, action: Action) -> Raw {
     match action {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
-        Action::Load { server } | Action::Forward { server, .. } => {
-            let name = &fleet.servers.config(server).name;
-            failed(format!("server {name:?} was loaded but lacks the requested tool"))
-        }
+        Action::Load { offer } => without_tool(fleet, offer.server()),
+        Action::Forward { server, .. } => without_tool(fleet, server),
         Action::Recall | Action::Index => failed("cannot read the catalogs of the servers"),
     }
 }
 
-/// Sends a call to its server. `params` are those of the host's request. Returns `None` if nothing
-/// was sent because the request comes to something else now.
-async fn call_server(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-    params: &Raw,
-    action: &Action,
-) -> Option<Outcome> {
-    let Action::Forward { params: forwarded, .. } = action else { return None };
-    let Sent { params: sent, is_task } = as_called(fleet, caller, server, params, forwarded);
-    let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
-    let outbound = Outbound::new(server, caller, method::TOOLS_CALL, Some(sent));
-    let outbound = outbound.approved_by(approval);
-    match calls::forward(fleet, outbound).await {
-        Err(ForwardError::Superseded) => None,
-        Ok(Ok(task)) if is_task => {
-            Some(Box::pin(tasks::await_task(fleet, caller, server, task)).await)
-        }
-        answered => Some(answered_call(fleet, caller, server, answered)),
-    }
+fn without_tool(fleet: &Fleet, server: ServerId) -> Raw {
+    let name = &fleet.servers.config(server).name;
+    failed(format!("server {name:?} was loaded but lacks the requested tool"))
 }
 
-/// Returns the `params` for the server. A tool that accepts only tasks is called as a task if the
-/// host cannot know that: it calls through a meta-tool, or its era has no such tasks.
-fn as_called(
+/// Returns a call as its server gets it. `params` are those of the host's request, which `action`
+/// forwards as `sent`.
+///
+/// A tool that accepts only tasks is called as a task if the host cannot know that: it calls
+/// through a meta-tool, or its era has no such tasks.
+fn call_of<'a>(
     fleet: &Fleet,
-    caller: &Caller,
+    caller: &'a Caller,
+    (params, action): (&'a Raw, &'a Action),
     server: ServerId,
-    params: &Raw,
-    forwarded: &Raw,
-) -> Sent {
+    sent: &Raw,
+) -> Call<'a> {
     let is_blind = caller.client.era == Era::Modern || calls_another(params);
-    let task = is_blind.then(|| known_tasks::as_required_task(fleet, server, forwarded)).flatten();
+    let task = is_blind.then(|| known_tasks::as_required_task(fleet, server, sent)).flatten();
     let is_task = task.is_some();
-    Sent { params: task.unwrap_or_else(|| forwarded.clone()), is_task }
+    let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
+    let sent = Some(task.unwrap_or_else(|| sent.clone()));
+    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
 }
 
-/// Loads a server. With stable lists, known catalogs are read first, so that lists do not depend on
+/// Loads an offer. With stable lists, known catalogs are read first, so that lists do not depend on
 /// the order of loads.
 async fn load_first(
     fleet: &Fleet,
     caller: &Caller,
-    server: ServerId,
+    offer: OfferId,
 ) -> Result<Option<u64>, ForwardError> {
     if fleet.settings().lists.listing == Listing::Stable {
         catalogs::recall_all(fleet).await;
     }
-    load(fleet, caller, server).await
+    load(fleet, caller, offer).await
 }
 
-/// Loads a server. If that changes the names of listed tools, returns the number of the
+/// Loads an offer. If that changes the names of listed tools, returns the number of the
 /// announcement after which the host has to fetch the list before it gets the result.
-async fn load(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-) -> Result<Option<u64>, ForwardError> {
-    let names_before = fleet.board.tools(caller.viewer()).names;
+async fn load(fleet: &Fleet, caller: &Caller, offer: OfferId) -> Result<Option<u64>, ForwardError> {
+    let names_before = fleet.board.tools(&caller.viewer()).names;
     let announced_before = caller.host.tool_lists_announced();
-    calls::lease(fleet, server, caller).await?;
-    publishing::loaded_by(fleet, caller.host.principal(), server);
+    fleet.board.request(offer);
+    calls::lease(fleet, offer.server(), caller, AskLogin::ThroughHost).await?;
+    publishing::loaded_by(fleet, caller.host.principal(), offer);
     let announced = caller.host.tool_lists_announced();
     let must_hold =
-        announced > announced_before && fleet.board.tools(caller.viewer()).names != names_before;
+        announced > announced_before && fleet.board.tools(&caller.viewer()).names != names_before;
     Ok(must_hold.then_some(announced))
-}
-
-/// A call as the server gets it.
-struct Sent {
-    params: Raw,
-    /// True if dormouse has made a task of it.
-    is_task: bool,
 }

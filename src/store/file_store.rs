@@ -1,19 +1,23 @@
 //! The store in a directory: one file for each value.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read as _, Write as _},
+    fs::{self, File},
+    io::{self, Write as _},
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use super::{
-    PruneLimits, Store, StoreLease, StoredVersion,
+    PruneLimits, Store, StoreLease, StoredVersion, lease_blocking,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
-use crate::base::make_private_directory;
+use crate::base::{StagedFile, WriteOptions, make_private_directory, read_bounded, try_lock_file};
 
 /// The extension of a file that reserves space for the next version of a value.
 const RESERVED_EXTENSION: &str = "room";
+
+/// The name of the lease that [`Store::update`] holds.
+const UPDATE_LEASE: &str = "lock";
 
 /// A directory with the values as files, which only the current user can access.
 #[derive(Clone, Debug)]
@@ -21,6 +25,9 @@ pub(crate) struct FileStore {
     directory: PathBuf,
     holds_secrets: bool,
 }
+
+/// A file that this process has locked.
+struct LockedFile(File);
 
 /// A file that takes up space on the disk until this is dropped.
 struct ReservedSpace(PathBuf);
@@ -34,6 +41,10 @@ impl FileStore {
     /// Makes a store whose directory no other user may access, also if it exists.
     pub(crate) fn for_secrets(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), holds_secrets: true }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
     }
 
     /// Creates the directory if it is missing, for this user only.
@@ -53,7 +64,7 @@ impl FileStore {
 
 impl Store for FileStore {
     fn get(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
-        match read_file(&self.place(name), max_bytes) {
+        match read_bounded(&self.path(name), max_bytes) {
             Ok(value) => Ok(Some(value)),
             Err(error)
                 if matches!(
@@ -68,58 +79,59 @@ impl Store for FileStore {
     }
 
     fn exists(&self, name: &str) -> bool {
-        self.place(name).is_file()
+        self.path(name).is_file()
     }
 
     fn version(&self, name: &str) -> StoredVersion {
-        let metadata = self.place(name).metadata().ok();
-        StoredVersion(metadata.and_then(|metadata| {
-            Some((metadata.modified().ok()?, metadata.len(), inode(&metadata)))
-        }))
+        self.path(name).metadata().ok().map(|metadata| file_version(&metadata)).unwrap_or_default()
     }
 
     fn put(&self, name: &str, value: &[u8]) -> io::Result<()> {
         self.prepare()?;
-        let unfinished = self.place(&with_extension(name, UNFINISHED_EXTENSION));
-        let written = create_new_file(&unfinished).and_then(|mut file| {
-            file.write_all(value)?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&unfinished, self.place(name))).inspect_err(|_| {
-            // On a full disk the file may be incomplete.
-            let _ = fs::remove_file(&unfinished);
-        })
+        let path = self.path(name);
+        let unfinished = with_extension(name, UNFINISHED_EXTENSION);
+        let options = WriteOptions {
+            unfinished_name: Some(&unfinished),
+            newer_than: path.metadata().and_then(|metadata| metadata.modified()).ok(),
+            ..WriteOptions::default()
+        };
+        StagedFile::write(&path, value, options)?.replace()
+    }
+
+    fn update(&self, name: &str, seen: StoredVersion, value: &[u8]) -> io::Result<bool> {
+        let _lease = lease_blocking(self, UPDATE_LEASE)?;
+        if self.version(name) != seen {
+            return Ok(false);
+        }
+        self.put(name, value)?;
+        Ok(true)
     }
 
     fn remove(&self, name: &str) -> io::Result<bool> {
         for extension in [UNFINISHED_EXTENSION, RESERVED_EXTENSION] {
             // A process that was killed may have left one.
-            let _ = fs::remove_file(self.place(&with_extension(name, extension)));
+            let _ = fs::remove_file(self.path(&with_extension(name, extension)));
         }
-        was_there(fs::remove_file(self.place(name)))
+        was_there(fs::remove_file(self.path(name)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
-        was_there(fs::rename(self.place(from), self.place(to)))
+        was_there(fs::rename(self.path(from), self.path(to)))
     }
 
     fn try_lease(&self, name: &str) -> io::Result<Option<StoreLease>> {
         self.prepare()?;
-        let place = self.place(name);
+        let place = self.path(name);
         // Opening a pipe waits for its reader.
         if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = private_options().create(true).truncate(false).open(place)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(StoreLease::of(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        Ok(try_lock_file(&file)?.then(|| StoreLease::of(LockedFile(file))))
     }
 
     fn reserve(&self, name: &str, bytes: usize) -> io::Result<Box<dyn Send + Sync>> {
-        let room = self.place(&with_extension(name, RESERVED_EXTENSION));
+        let room = self.path(&with_extension(name, RESERVED_EXTENSION));
         let mut file = create_new_file(&room)?;
         let reserved = ReservedSpace(room);
         file.write_all(&vec![b' '; bytes])?;
@@ -135,8 +147,15 @@ impl Store for FileStore {
         tempfile::NamedTempFile::new_in(&self.directory).map(drop)
     }
 
-    fn place(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+    fn describe(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing the file unlocks it too, unless a child process has inherited it.
+        let _ = self.0.unlock();
     }
 }
 
@@ -144,24 +163,6 @@ impl Drop for ReservedSpace {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
-}
-
-/// Reads a regular file into one buffer, since a value may be secret and the buffer is overwritten.
-fn read_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    // Checked before the file is opened, since opening a pipe waits for its writer.
-    let metadata = path.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let too_large =
-        || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {max_bytes} bytes"));
-    if metadata.len() > max_bytes {
-        return Err(too_large());
-    }
-    let size = usize::try_from(metadata.len()).unwrap_or_default();
-    let mut value = Vec::with_capacity(size + 1);
-    File::open(path)?.take(max_bytes + 1).read_to_end(&mut value)?;
-    if value.len() as u64 > max_bytes { Err(too_large()) } else { Ok(value) }
 }
 
 fn with_extension(name: &str, extension: &str) -> String {
@@ -191,6 +192,13 @@ fn private_options() -> fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Returns the version of a file: `put` makes each file newer than the one that it replaces.
+fn file_version(metadata: &fs::Metadata) -> StoredVersion {
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let modified = modified.unwrap_or_default().as_nanos();
+    StoredVersion::of(format!("{modified} {} {}", metadata.len(), inode(metadata)).as_bytes())
 }
 
 /// Returns the file's inode number, which differs after a replacement even if the modification time
@@ -233,6 +241,20 @@ mod tests {
     }
 
     #[test]
+    fn update_replaces_only_the_version_that_was_seen() {
+        let (_directory, store) = store();
+        let none = store.version("a.v");
+        assert!(store.update("a.v", none, b"one").unwrap());
+        assert!(!store.update("a.v", none, b"two").unwrap(), "the value exists now");
+        let one = store.version("a.v");
+        assert!(store.update("a.v", one, b"two").unwrap());
+        // These values have the same size, and may use the same inode in turns.
+        assert!(store.update("a.v", store.version("a.v"), b"one").unwrap());
+        assert!(!store.update("a.v", one, b"six").unwrap(), "the value is equal, but not the same");
+        assert_eq!(store.get("a.v", 10).unwrap().as_deref(), Some(&b"one"[..]));
+    }
+
+    #[test]
     fn lease_excludes_others_until_it_is_dropped() {
         let (_directory, store) = store();
         let lease = store.try_lease("lock").unwrap().unwrap();
@@ -247,10 +269,10 @@ mod tests {
         let (_directory, store) = store();
         store.put("a.v", b"one").unwrap();
         let reserved = store.reserve("a.v", 100).unwrap();
-        fs::write(store.place("a.v.new"), "unfinished").unwrap();
+        fs::write(store.path("a.v.new"), "unfinished").unwrap();
         store.remove("a.v").unwrap();
         drop(reserved);
-        assert_eq!(fs::read_dir(store.place("")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(store.path("")).unwrap().count(), 0);
     }
 
     #[cfg(unix)]
@@ -258,9 +280,9 @@ mod tests {
     fn only_the_user_can_access_the_values() {
         use std::os::unix::fs::PermissionsExt as _;
         let (_directory, store) = store();
-        fs::create_dir(store.place("")).unwrap();
+        fs::create_dir(store.path("")).unwrap();
         store.put("a.v", b"one").unwrap();
         let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(store.place("")), mode(store.place("a.v"))), (0o700, 0o600));
+        assert_eq!((mode(store.path("")), mode(store.path("a.v"))), (0o700, 0o600));
     }
 }

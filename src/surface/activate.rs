@@ -4,7 +4,9 @@
 use serde_json::json;
 
 use super::{
-    Action, View, answered, budget, definition, discover, load, mcp_apps,
+    Action, View,
+    action::answered,
+    budget, definition, discover, load, mcp_apps,
     own_tools::ACTIVATE_PREFIX,
     section::{self, DetailLevel, Section},
     text::{counted, sanitized},
@@ -93,7 +95,7 @@ pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let offer = &view.snapshot.offers[server];
     Some(match &offer.presence {
         Presence::Live { exposed, .. } => report(view, server, offer, exposed),
-        Presence::Offered { .. } => Action::Load { server: offer.server },
+        Presence::Offered { .. } => view.load(server),
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &offer.name),
     })
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Action, View, answered, budget, definition, failure,
+    Action, View,
+    action::{answered, failure},
+    budget, definition,
     load::{self, MAX_SENTENCE_CHARS, sentence},
     own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
@@ -317,8 +319,8 @@ pub(super) fn search_results(
 fn result_line(view: View<'_>, found: &SearchHit, level: DetailLevel) -> Raw {
     match found.target {
         SearchTarget::Tool(at) => line(view, at, level),
-        SearchTarget::Server(server) => {
-            let server = &view.snapshot.offers[server];
+        SearchTarget::Offer(offer) => {
+            let server = &view.snapshot.offers[offer];
             let description = server.description.as_deref();
             Raw::encode(&json!({
                 "mcp_server": server.name,
@@ -337,7 +339,7 @@ fn explained(line: &Raw, found: &SearchHit) -> Raw {
 
 fn tools_of_server(view: View<'_>, server: usize, level: DetailLevel) -> Action {
     let Some(exposed) = view.snapshot.offers[server].exposed() else {
-        return view.recall_or(Action::Load { server: view.id(server) });
+        return view.recall_or(view.load(server));
     };
     let mut sections = [tools_of(view, server, exposed, level)];
     section::fit(&mut sections, 0);
@@ -352,7 +354,7 @@ fn tools_of<'a>(
     level: DetailLevel,
 ) -> Section<'a> {
     Section::new(exposed.names_for_model(), level, move |at, level| {
-        line(view, ToolRef { server, tool: exposed.for_model[at] }, level)
+        line(view, ToolRef { offer: server, tool: exposed.for_model[at] }, level)
     })
 }
 

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::{
-    Action, View, answered,
+    Action, View,
+    action::{answered, failure},
     budget::{self, ServerLine},
-    definition, discover, failure, load,
+    definition, discover, load,
     own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
     section::{self, DetailLevel, Section},
 };
@@ -110,13 +111,13 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
             failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
         }
         (None, Some(server)) => match view.snapshot.offers[server].exposed() {
-            None => view.recall_or(Action::Load { server: view.id(server) }),
+            None => view.recall_or(view.load(server)),
             Some(exposed) => {
                 let names = exposed.names_for_model();
                 let mut sections = [Section::new(names, detail, |at, level| {
                     let tool = exposed.for_model[at];
                     let name = &exposed.catalog.tools[tool].name;
-                    load::tool_line(view, ToolRef { server, tool }, name, level)
+                    load::tool_line(view, ToolRef { offer: server, tool }, name, level)
                 })];
                 section::fit(&mut sections, 0);
                 let group = &view.snapshot.offers[server].name;

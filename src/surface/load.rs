@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::{
-    Action, MAX_NAME_LIST_BYTES, View, definition, failure,
+    Action, View,
+    action::failure,
+    definition,
+    name_list::{MAX_NAME_LIST_BYTES, name_list},
     own_tools::LOAD_MCP,
     section::{self, DetailLevel, Section},
     text::{first_sentence, repeated, shortened, without_hidden},
@@ -59,7 +62,7 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
     let offer = &view.snapshot.offers[server];
     match &offer.presence {
         Presence::Live { exposed, .. } => Action::Answer(report(view, server, offer, exposed)),
-        _ => Action::Load { server: offer.server },
+        _ => view.load(server),
     }
 }
 
@@ -68,7 +71,7 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
     let loadable = if loadable.is_empty() {
         "(none)".to_owned()
     } else {
-        section::name_list(&loadable, MAX_NAME_LIST_BYTES)
+        name_list(&loadable, MAX_NAME_LIST_BYTES)
     };
     failure(format!(
         "Unknown MCP server: {}. Available servers to load: {loadable}",
@@ -79,8 +82,8 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 /// Returns the contents of a loaded server, as text and as `structuredContent`.
 fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
     let catalog = &exposed.catalog;
-    let prompts: Vec<_> = view.snapshot.prompts();
-    let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.server == server).collect();
+    let prompts: Vec<_> = view.snapshot.merged_lists().prompts();
+    let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.offer == server).collect();
     let instructions = instructions(catalog).map(|text| Raw::encode(&text));
     let resources = catalog.resources.iter().map(|resource| resource.uri.as_str()).collect();
     let templates = catalog.templates.iter().map(|t| t.uri_template.as_str()).collect();
@@ -143,7 +146,7 @@ pub(super) fn tools_section<'a>(
         Listing::Stable => DetailLevel::Full,
     };
     Section::new(exposed.names_for_model(), level, move |at, level| {
-        let at = ToolRef { server, tool: exposed.for_model[at] };
+        let at = ToolRef { offer: server, tool: exposed.for_model[at] };
         let name = match view.surface {
             Surface::Discover | Surface::Groups => view.snapshot.tools().qualified(at),
             Surface::Activate | Surface::Direct => view.snapshot.tools().listed_name(at).to_owned(),

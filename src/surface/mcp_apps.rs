@@ -6,17 +6,9 @@ use std::collections::HashMap;
 
 use super::{View, own_tools::is_reserved};
 use crate::{
-    catalog::{ExposedCatalog, Offer, OfferVisibility, ServerId, Tool, tool_names::is_listable},
+    catalog::{ExposedCatalog, Offer, OfferVisibility, Tool, tool_names::is_listable},
     config::Surface,
 };
-
-/// The state of MCP Apps in a host that can show them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Apps {
-    /// The server whose interface the host has read last. Calls of an MCP App are meant for this
-    /// server.
-    pub last_read: Option<ServerId>,
-}
 
 /// The servers' own names for their tools, and the number of servers that have a tool of each name.
 pub(super) struct InterfaceToolNames<'a> {

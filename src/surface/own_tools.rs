@@ -1,5 +1,7 @@
 //! The names of dormouse's own tools.
 
+use crate::wire::{Raw, edit};
+
 pub(super) const DISCOVER_TOOL: &str = "discover_tool";
 pub(super) const USE_TOOL: &str = "use_tool";
 pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
@@ -19,4 +21,11 @@ pub(super) fn is_reserved(name: &str) -> bool {
         CALL_DYNAMIC_TOOL,
     ];
     ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
+}
+
+/// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
+/// tool.
+pub(crate) fn calls_another(params: &Raw) -> bool {
+    let calling = [USE_TOOL, USE_READONLY_TOOL, CALL_DYNAMIC_TOOL];
+    edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
 }

@@ -6,10 +6,7 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use super::{
-    View,
-    text::{one_line, shortened},
-};
+use super::{View, name_list::shortened_name};
 use crate::{
     base::is_hidden,
     config::{Listing, Surface},
@@ -24,9 +21,6 @@ pub(super) const MAX_SECTIONS_BYTES: usize = MAX_ANSWER_BYTES - 512;
 
 /// Maximum number of prefixes in a section that only counts names.
 const MAX_PREFIXES: usize = 16;
-
-/// Maximum length of a name in a long list of names, in bytes as written in JSON.
-const MAX_NAME_BYTES: usize = 64;
 
 /// The amount of detail in a section. Each later level is shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,16 +135,6 @@ fn prefix(name: &str) -> &str {
     own
 }
 
-fn shortened_name(name: &str) -> String {
-    let name = one_line(&shortened(name, MAX_NAME_BYTES));
-    let mut size = 0;
-    let fitting = name.char_indices().find(|(_, c)| {
-        size += if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
-        size > MAX_NAME_BYTES
-    });
-    fitting.map_or_else(|| name.clone(), |(at, _)| format!("{}…", &name[..at]))
-}
-
 /// Shortens the largest section repeatedly until all sections fit into [`MAX_SECTIONS_BYTES`], or
 /// none can be shortened further. `others` is the size of the other parts of the answer, in bytes.
 pub(super) fn fit(sections: &mut [Section<'_>], others: usize) {
@@ -206,22 +190,6 @@ pub(super) fn rest_note(view: View<'_>, server: Option<&str>) -> String {
     }
 }
 
-/// Returns the first of `names` that fit into `room` bytes, and the number of the others.
-pub(super) fn name_list(names: &[impl AsRef<str>], room: usize) -> String {
-    let mut text = String::new();
-    for (position, name) in names.iter().enumerate() {
-        let name = shortened_name(name.as_ref());
-        if position > 0 && text.len() + name.len() > room {
-            return format!("{text} and {} more", names.len() - position);
-        }
-        if position > 0 {
-            text.push_str(", ");
-        }
-        text.push_str(&name);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,11 +239,5 @@ mod tests {
         ] {
             assert_eq!(prefix(name), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn a_long_list_of_names_ends_with_a_number() {
-        assert_eq!(name_list(&["a", "b"], 100), "a, b");
-        insta::assert_snapshot!(name_list(&names(1000, "server"), 30));
     }
 }

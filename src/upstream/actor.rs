@@ -25,9 +25,10 @@ use super::{
     carrier::ShutdownPolicy,
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
+    era_choice::EraChoice,
+    failure_log::FailureLog,
     fetch::{self, FetchedLists},
     freshness::Freshness,
-    greet::HandshakePlan,
     server_state::{LoadRefusal, ServerEvent, ServerState},
     shared_server::SharedServer,
 };
@@ -61,15 +62,13 @@ pub(super) struct ServerActor {
     shared: Arc<SharedServer>,
     setup: ConnectSetup,
     inbox: Inbox,
-    /// `None` only inside `play`.
+    /// `None` only inside `apply`.
     state: Option<ServerState<OwnedConnection>>,
     connecting: AttemptProgress,
     refresh: Refresh,
-    eras: Eras,
+    eras: EraChoice,
     is_first_attempt_over: bool,
-    /// The cause of the last failure that was logged; `None` once the server has been reached
-    /// again.
-    logged: Option<String>,
+    failures: FailureLog,
 }
 
 /// The sources of commands.
@@ -98,16 +97,6 @@ struct Refresh {
     freshness: Freshness,
 }
 
-/// The eras of the server and of its hosts.
-struct Eras {
-    /// The era in which the last attempt began.
-    attempted: Era,
-    /// The era of the host that last needed the server.
-    host: Era,
-    /// The eras and framings known from other runs; `None` before they were read from disk.
-    known: Option<ProtocolSupport>,
-}
-
 impl ServerActor {
     pub(super) fn new(
         shared: Arc<SharedServer>,
@@ -116,6 +105,7 @@ impl ServerActor {
         stop: CancellationToken,
     ) -> Self {
         let now = Instant::now();
+        let eras = EraChoice::new(setup.config.connecting.protocol, shared.observer.clone());
         let is_hybrid = setup.config.startup == Startup::Hybrid;
         let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
         Self {
@@ -125,9 +115,9 @@ impl ServerActor {
             inbox: Inbox { commands, stop, is_retiring: false },
             connecting: AttemptProgress::default(),
             refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
-            eras: Eras { attempted: Era::Legacy, host: Era::Legacy, known: None },
+            eras,
             is_first_attempt_over: false,
-            logged: None,
+            failures: FailureLog::default(),
         }
     }
 
@@ -225,7 +215,7 @@ impl ServerActor {
                     self.handle_death();
                 }
                 if self.should_reconnect(host_era) {
-                    self.eras.host = host_era;
+                    self.eras.want(host_era);
                     self.cancel_refresh();
                     self.apply(ServerEvent::Unsuitable);
                 }
@@ -236,12 +226,12 @@ impl ServerActor {
                     let _ = reply.send(Ok(lease.mark_used()));
                     return;
                 }
-                self.eras.host = host_era;
+                self.eras.want(host_era);
                 self.connecting.waiters.push((host_era, reply));
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Begin { host_era } => {
-                self.eras.host = host_era;
+                self.eras.want(host_era);
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Learn => self.learn(),
@@ -295,54 +285,24 @@ impl ServerActor {
         true
     }
 
-    /// Returns whether the connection was made for no particular host, and another would suit its
-    /// first host better: in the host's era, if the server speaks it, or with all capabilities that
-    /// the host declares.
+    /// Returns whether no host has used the connection yet and another would suit this host better.
     fn should_reconnect(&self, host_era: Era) -> bool {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
         !connection.is_used()
-            && (self.is_in_another_era(connection, host_era)
-                || self.declares_too_little(connection))
+            && self.eras.is_unsuitable(connection, host_era)
             // A request of dormouse itself may be in flight; the connection stays then.
             && connection.activity.try_close()
-    }
-
-    /// Returns whether the server may speak this era although the connection uses the other.
-    fn is_in_another_era(&self, connection: &ServerConnection, host_era: Era) -> bool {
-        let connected = connection.greeting.era;
-        let protocol = self.setup.config.protocol;
-        let spoken = self.eras.known.unwrap_or_default();
-        host_era != connected
-            && HandshakePlan::choose(protocol, host_era, spoken) != HandshakePlan::Only(connected)
-    }
-
-    fn declares_too_little(&self, connection: &ServerConnection) -> bool {
-        let observer = &self.shared.observer;
-        observer.declares_more(&connection.terms.declared, connection.greeting.era)
-    }
-
-    /// Returns the era of the first waiting host if the connection suits none of the waiting hosts.
-    /// An attempt that was begun in that era is not repeated: the server does not speak it.
-    fn better_era(&self, owned: &OwnedConnection) -> Option<Era> {
-        let (first, _) = self.connecting.waiters.first()?;
-        let connection = &owned.connection;
-        if self.declares_too_little(connection) {
-            return Some(*first);
-        }
-        let is_mismatch = |(era, _): &(Era, _)| self.is_in_another_era(connection, *era);
-        let is_other =
-            *first != self.eras.attempted && self.connecting.waiters.iter().all(is_mismatch);
-        is_other.then_some(*first)
     }
 
     fn finish_attempt(&mut self, outcome: Result<Box<ConnectedServer>, AttemptError>) {
         match outcome {
             Ok(connected) => {
                 let ConnectedServer { owned, timing } = *connected;
-                self.eras.known = Some(owned.connection.terms.spoken);
-                if let Some(host_era) = self.better_era(&owned) {
-                    self.eras.host = host_era;
+                self.eras.note_spoken(owned.connection.terms.spoken);
+                let waiting = self.connecting.waiters.iter().map(|(host_era, _)| *host_era);
+                if let Some(host_era) = self.eras.better(&owned.connection, waiting) {
+                    self.eras.want(host_era);
                     return self.apply(ServerEvent::Mismatched(owned));
                 }
                 let mut status = self.shared.status.lock();
@@ -353,7 +313,7 @@ impl ServerActor {
             }
             Err(error) => {
                 // The program behind the config may have changed, and speak another era.
-                self.eras.known = Some(ProtocolSupport::default());
+                self.eras.note_spoken(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.apply(ServerEvent::Failed(Arc::new(error)));
                 self.first_attempt_over();

@@ -11,7 +11,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 
 use super::{
-    AttemptError, Context, Kinds, Observer,
+    AttemptError, Context, Kinds, ServerObserver,
     activity::Activity,
     carrier::{Carrier, ShutdownPolicy},
     connect_timing::{ConnectTiming, PhaseClock},
@@ -35,7 +35,7 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ConnectSetup {
     pub(super) config: Arc<ServerConfig>,
-    pub(super) observer: Arc<dyn Observer>,
+    pub(super) observer: Arc<dyn ServerObserver>,
     pub(super) stale: Arc<StaleLists>,
     /// The known catalog, for transports that repeat parts of it in headers.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
@@ -58,7 +58,7 @@ pub(super) async fn connect(
     spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
-    let plan = HandshakePlan::choose(setup.config.protocol, host_era, spoken);
+    let plan = HandshakePlan::choose(setup.config.connecting.protocol, host_era, spoken);
     let limit = setup.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use super::{AttemptError, Observer};
+use super::{AttemptError, ServerObserver};
 use crate::{
     catalog::ProtocolSupport,
     config::Protocol,
@@ -54,7 +54,7 @@ pub(super) struct Handshake<'a> {
 }
 
 impl<'a> Handshake<'a> {
-    pub(super) fn new(peer: &'a Peer, observer: &Arc<dyn Observer>) -> Self {
+    pub(super) fn new(peer: &'a Peer, observer: &Arc<dyn ServerObserver>) -> Self {
         Self {
             peer,
             legacy: observer.capabilities(Era::Legacy),

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    ChangeAudience, Context, Kinds, Lease, LoadError, Observer, Status, StaysAwake,
+    ChangeAudience, Context, Kinds, Lease, LoadError, ServerObserver, Status, StaysAwake,
     actor::ServerActor, attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection,
     fetch, shared_server::SharedServer, stale_lists::StaleLists,
 };
@@ -31,7 +31,7 @@ impl Upstream {
     /// catalog, if another instance of the server has shown it.
     pub(crate) fn start(
         config: Arc<ServerConfig>,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn ServerObserver>,
         context: &Context,
         known: Option<Arc<ServerCatalog>>,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Upstream {
     /// As [`Self::start`], with another source of credentials.
     pub(super) fn start_with(
         config: Arc<ServerConfig>,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn ServerObserver>,
         context: &Context,
         known: Option<Arc<ServerCatalog>>,
         credentials: Option<Arc<dyn Credentials>>,

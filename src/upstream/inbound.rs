@@ -1,78 +1,22 @@
 //! Messages that a server sends unasked: questions, notifications, and noise.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
-
-use tokio_util::sync::CancellationToken;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    Observer,
-    activity::{Activity, ActivityGuard},
+    Question, ServerObserver,
+    activity::Activity,
     noise::Noise,
+    question::OpenQuestions,
     stale_lists::{Kinds, StaleLists},
 };
 use crate::{
-    base::Lock,
     peer::{MessageHandler, Peer, UnexpectedMessage},
     protocol::{error, method},
-    wire::{Id, InvalidMessage, Notification, Outcome, Raw, Request, edit},
+    wire::{Id, InvalidMessage, Notification, Raw, Request, edit},
 };
 
-/// A request of a server to a host: sampling, elicitation, roots, or a newer one.
-pub(crate) struct Question {
-    pub request: Request,
-    /// The id of dormouse's request on whose stream the question arrived, if the transport tells.
-    pub cause: Option<u64>,
-    /// Cancelled when the server withdraws the question, or is gone.
-    pub cancelled: CancellationToken,
-    peer: Peer,
-    open_questions: Arc<OpenQuestions>,
-    is_answered: bool,
-    /// A server that waits for an answer is not idle.
-    _in_use: Option<ActivityGuard>,
-}
-
-impl Question {
-    pub(crate) fn answer(mut self, outcome: Outcome) {
-        self.is_answered = true;
-        self.peer.respond(self.request.id.clone(), outcome);
-    }
-}
-
-impl Drop for Question {
-    /// Refuses the question, since the server must not wait for an answer that never comes.
-    fn drop(&mut self) {
-        self.open_questions.remove(&self.request.id);
-        if !self.is_answered && !self.cancelled.is_cancelled() {
-            let refusal = error::internal("the question was not answered");
-            self.peer.respond(self.request.id.clone(), Err(refusal));
-        }
-    }
-}
-
-/// Maximum number of open questions of one server.
-const MAX_QUESTIONS: usize = 256;
 /// Maximum time for which a server that does not read the answers may go on sending.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The questions that a server waits for.
-#[derive(Default)]
-struct OpenQuestions(Lock<HashMap<Id, CancellationToken>>);
-
-impl OpenQuestions {
-    /// Returns `false` if the id is in use, or too many questions are open.
-    fn insert(&self, id: &Id, token: &CancellationToken) -> bool {
-        let mut open_questions = self.0.lock();
-        let is_new = open_questions.len() < MAX_QUESTIONS && !open_questions.contains_key(id);
-        if is_new {
-            open_questions.insert(id.clone(), token.clone());
-        }
-        is_new
-    }
-
-    fn remove(&self, id: &Id) -> Option<CancellationToken> {
-        self.0.lock().remove(id)
-    }
-}
 
 /// Handles the messages of one server: all of them, or those on the stream of one request.
 #[derive(Clone)]
@@ -83,7 +27,7 @@ pub(super) struct ServerInbound {
 
 struct InboundContext {
     name: String,
-    observer: Arc<dyn Observer>,
+    observer: Arc<dyn ServerObserver>,
     stale: Arc<StaleLists>,
     activity: Arc<Activity>,
     peer: Peer,
@@ -94,7 +38,7 @@ struct InboundContext {
 impl ServerInbound {
     pub(super) fn new(
         name: String,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn ServerObserver>,
         stale: Arc<StaleLists>,
         activity: Arc<Activity>,
         peer: Peer,
@@ -144,21 +88,14 @@ impl MessageHandler for ServerInbound {
         if request.method == method::PING {
             return peer.respond(request.id, Ok(Raw::empty_object()));
         }
-        let cancelled = peer.token();
-        if !open_questions.insert(&request.id, &cancelled) {
-            let refusal =
-                error::invalid_request("the id is in use, or too many questions are open");
-            return peer.respond(request.id, Err(refusal));
+        match Question::open(request, self.cause, peer, open_questions, activity) {
+            Ok(question) => observer.question(question),
+            Err(request) => {
+                let refusal =
+                    error::invalid_request("the id is in use, or too many questions are open");
+                peer.respond(request.id, Err(refusal));
+            }
         }
-        observer.question(Question {
-            request,
-            cause: self.cause,
-            cancelled,
-            peer: peer.clone(),
-            open_questions: open_questions.clone(),
-            is_answered: false,
-            _in_use: activity.begin(),
-        });
     }
 
     fn notification(&self, notification: Notification) {
@@ -170,9 +107,8 @@ impl MessageHandler for ServerInbound {
         match notification.method.as_str() {
             method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
-                if let Some(token) = id.and_then(Id::new).and_then(|id| open_questions.remove(&id))
-                {
-                    token.cancel();
+                if let Some(id) = id.and_then(Id::new) {
+                    open_questions.cancel(&id);
                 }
             }
             // The server announces changes from now on, but not those since its lists were read.

@@ -14,6 +14,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(unix)]
+use super::process_group::{group_exists, signal_group};
 use super::{
     AttemptError, Watchdog,
     carrier::{Carrier, CarrierFuture, ShutdownPolicy},
@@ -256,19 +258,6 @@ async fn own_child(
             exited.send_replace(child.wait().await.ok());
         }
     }
-}
-
-/// Sends `signal` to a process group. Returns whether the group had any process left.
-#[cfg(unix)]
-pub(super) fn signal_group(group: u32, signal: nix::sys::signal::Signal) -> bool {
-    let Ok(group) = i32::try_from(group) else { return false };
-    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), signal).is_ok()
-}
-
-#[cfg(unix)]
-fn group_exists(group: u32) -> bool {
-    let Ok(group) = i32::try_from(group) else { return false };
-    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), None).is_ok()
 }
 
 fn build_command(launch: &Launch, lineage: Option<&str>) -> Command {

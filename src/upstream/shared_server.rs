@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ChangeAudience, Observer, Status, command::ActorCommand, connection::ServerConnection,
+    ChangeAudience, ServerObserver, Status, command::ActorCommand, connection::ServerConnection,
     fetch::FetchedLists, server_subscriptions::ServerSubscriptions, stale_lists::StaleLists,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) struct SharedServer {
     pub(super) config: Arc<ServerConfig>,
-    pub(super) observer: Arc<dyn Observer>,
+    pub(super) observer: Arc<dyn ServerObserver>,
     pub(super) current: ArcSwapOption<ServerConnection>,
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Held while lists are merged: a refresh and a host's list request may happen at once.

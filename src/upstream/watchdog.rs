@@ -17,8 +17,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::strays::{self, MARK_VARIABLE};
+#[cfg(unix)]
+use nix::sys::signal::Signal;
 
+#[cfg(unix)]
+use super::process_group::signal_group;
+use super::strays::{self, MARK_VARIABLE};
 use crate::base::Lock;
 
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
@@ -202,9 +206,6 @@ pub(crate) fn run(mark: &str, commands: impl BufRead) {
 
 #[cfg(unix)]
 fn end(groups: &BTreeSet<u32>) {
-    use super::process::signal_group;
-    use nix::sys::signal::Signal;
-
     if groups.is_empty() {
         return;
     }

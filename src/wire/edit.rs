@@ -1,50 +1,15 @@
 //! Reads and edits one level of a JSON object without encoding the rest of it again.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use bytes::{BufMut, BytesMut};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Raw;
+use super::{Raw, raw_key::RawKey};
 
 /// The members of an object in their order, each value as raw text.
 struct RawMembers<'a>(Vec<(RawKey<'a>, &'a RawValue)>);
-
-/// A key, borrowed if it has no escapes. Kept as bytes, because an escaped lone surrogate is not
-/// UTF-8.
-struct RawKey<'a>(Cow<'a, [u8]>);
-
-impl PartialEq<str> for RawKey<'_> {
-    fn eq(&self, other: &str) -> bool {
-        *self.0 == *other.as_bytes()
-    }
-}
-
-impl<'de> Deserialize<'de> for RawKey<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = RawKey<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(RawKey(Cow::Borrowed(text)))
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(RawKey(Cow::Borrowed(text.as_bytes())))
-            }
-            fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
-                Ok(RawKey(Cow::Owned(text.to_owned())))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(RawKey(Cow::Owned(text.as_bytes().to_owned())))
-            }
-        }
-        deserializer.deserialize_bytes(KeyVisitor)
-    }
-}
 
 impl<'de> Deserialize<'de> for RawMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -97,9 +62,7 @@ pub(crate) fn entries(object: &Raw) -> Vec<(String, Raw)> {
     let RawMembers(members) = read_members(object);
     members
         .into_iter()
-        .map(|(key, value)| {
-            (String::from_utf8_lossy(&key.0).into_owned(), Raw::part_of(object.bytes(), value))
-        })
+        .map(|(key, value)| (key.to_text(), Raw::part_of(object.bytes(), value)))
         .collect()
 }
 

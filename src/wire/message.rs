@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
-use serde::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Raw;
+use super::{Raw, raw_key::RawKey};
 
 /// A request id in its original spelling: `1` and `"1"` are different ids (JSON-RPC 2.0 section 4).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -126,27 +126,56 @@ pub(crate) fn parse_line(line: &Bytes) -> Vec<Result<Message, InvalidMessage>> {
     }
 }
 
-#[derive(Deserialize)]
+/// The members of a message; a member that is `null` is not absent.
+#[derive(Default)]
 struct Envelope<'a> {
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     id: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     method: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     params: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     result: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     error: Option<&'a RawValue>,
 }
 
-/// Distinguishes a member that is `null` from one that is absent.
-fn deserialize_present<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+impl<'a> Envelope<'a> {
+    fn member(&mut self, key: &RawKey<'_>) -> Option<&mut Option<&'a RawValue>> {
+        Some(match key.as_bytes() {
+            b"jsonrpc" => &mut self.jsonrpc,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"params" => &mut self.params,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ => return None,
+        })
+    }
+}
+
+// Not derived, since the derived code refuses keys that are not Unicode.
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EnvelopeVisitor;
+        impl<'de> Visitor<'de> for EnvelopeVisitor {
+            type Value = Envelope<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut envelope = Envelope::default();
+                while let Some(key) = map.next_key::<RawKey<'de>>()? {
+                    let Some(member) = envelope.member(&key) else {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    };
+                    if member.replace(map.next_value()?).is_some() {
+                        return Err(A::Error::custom("a repeated member"));
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
 }
 
 fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
@@ -351,6 +380,16 @@ mod tests {
     fn null_result_is_a_result() {
         let line = r#"{"jsonrpc":"2.0","id":1,"result":null}"#;
         assert_eq!(rewrite(line), format!("{line}\n"));
+    }
+
+    #[test]
+    fn members_that_are_not_known_may_have_any_key() {
+        let line = r#"{"jsonrpc":"2.0","\ud800":{"\udc00":1},"\u0069d":7,"method":"m"}"#;
+        assert!(
+            matches!(parse(line), Ok(Message::Request(Request { id, .. })) if id == Id::from(7))
+        );
+        let repeated = parse(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#);
+        assert!(matches!(repeated, Err(InvalidMessage::MalformedCall { id: None, .. })));
     }
 
     #[test]

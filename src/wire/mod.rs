@@ -5,11 +5,14 @@
 
 pub(crate) mod credentials;
 pub(crate) mod edit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod http;
 mod lines;
 mod message;
 mod outbox;
 mod raw;
+mod raw_key;
 mod skim;
 pub(crate) mod sse;
 pub mod standard_streams;

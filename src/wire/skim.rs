@@ -22,7 +22,7 @@ pub(super) struct Skimmer {
     size: usize,
     depth: usize,
     scan_state: ScanState,
-    /// The text of the current top-level token, up to [`MAX_TOKEN_BYTES`].
+    /// The text of the current top-level token, up to one byte more than [`MAX_TOKEN_BYTES`].
     token: Vec<u8>,
     key: Vec<u8>,
     after_colon: bool,
@@ -89,8 +89,9 @@ impl Skimmer {
         }
     }
 
+    /// Keeps one byte more than the maximum, which tells that the token is too long.
     fn keep_byte(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < MAX_TOKEN_BYTES {
+        if self.depth == 1 && self.token.len() <= MAX_TOKEN_BYTES {
             self.token.push(byte);
         }
     }
@@ -102,6 +103,8 @@ impl Skimmer {
         let value = std::mem::take(&mut self.token);
         if std::mem::take(&mut self.after_colon) {
             match self.key.as_slice() {
+                // The beginning of a long number would be another id.
+                b"\"id\"" if value.len() > MAX_TOKEN_BYTES => self.id = None,
                 b"\"id\"" => self.id = Raw::parse(value).ok().and_then(Id::new),
                 b"\"method\"" => self.is_call = true,
                 _ => {}

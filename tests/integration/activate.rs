@@ -24,7 +24,7 @@ async fn activation_lists_the_tools_and_can_be_repeated() {
     for (member, expected) in [
         ("activated", json!(true)),
         ("server", json!("a.b")),
-        ("toolCount", json!(17)),
+        ("toolCount", json!(18)),
         ("promptCount", json!(2)),
         ("resourceCount", json!(1)),
         ("resourceTemplateCount", json!(0)),

@@ -156,7 +156,7 @@ async fn stored_catalog_of_a_lazy_server_feeds_search_and_direct() {
     host.end().await;
 
     let mut host = proxy().set("surface", "direct").serve().await;
-    assert_eq!(host.tool_names().await.len(), 17, "all tools are known, so load_mcp is not listed");
+    assert_eq!(host.tool_names().await.len(), 18, "all tools are known, so load_mcp is not listed");
     assert_eq!(host.started("a").len(), 2);
     assert!(host.call("a__echo", json!({})).await["isError"].is_null());
     assert_eq!(host.started("a").len(), 3);

@@ -140,6 +140,7 @@ async fn demo_shows_each_step_and_leaves_nothing() {
     let [direct, _, list, search, load, call, asleep, woken, end] = data[..] else {
         panic!("nine steps: {stdout}");
     };
+    assert_pictures_show(direct, list);
     assert_eq!(direct["servers"].as_array().unwrap().len(), 12);
     assert!(list["bytes"].as_u64().unwrap() * 20 < direct["bytes"].as_u64().unwrap());
     assert!(search["found"][0]["name"].as_str().unwrap().ends_with("_refund"), "{search}");
@@ -162,6 +163,14 @@ async fn demo_shows_each_step_and_leaves_nothing() {
         Some("next: dormouse import --all")
     );
     assert!(!place.path().join("home").exists(), "the demo wrote to the home directory");
+}
+
+/// Fails if the README's pictures were drawn from other bytes and tools than these.
+fn assert_pictures_show(direct: &Value, list: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/demo.json");
+    let steps: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let outdated = "docs/pictures/demo.json is outdated: run `scripts/pictures record DORMOUSE`";
+    assert_eq!([&steps[0]["data"], &steps[2]["data"]], [direct, list], "{outdated}");
 }
 
 #[tokio::test]

@@ -102,6 +102,22 @@ async fn answer_to_an_earlier_process_runs_nothing() {
 }
 
 #[tokio::test]
+async fn question_that_comes_with_an_answer_goes_to_the_call_that_is_left() {
+    let program = service();
+    let mut host = host(&program, "one").await;
+    let hang = json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}});
+    let left = host.send("tools/call", with_capabilities(hang)).await;
+    program.server_noted("a", r#"tools/call {"name":"hang""#).await;
+    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    let aside =
+        json!({"name": "use_tool", "arguments": {"tool_name": "a/aside", "tool_input": question}});
+    let answered = host.request("tools/call", with_capabilities(aside)).await;
+    assert_eq!(text_of(&answered), "asked aside");
+    let asked = host.answer(left).await;
+    assert_eq!(asked["result"]["inputRequests"]["q1"]["params"]["message"], "who?", "{asked}");
+}
+
+#[tokio::test]
 async fn questions_keep_members_of_the_other_era() {
     let program = service();
     let mut host = host(&program, "one").await;

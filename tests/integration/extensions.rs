@@ -367,6 +367,21 @@ async fn skills_of_all_servers_form_one_list() {
     }
 }
 
+#[tokio::test]
+async fn directory_of_a_server_without_resources_is_not_read() {
+    let off = json!({"resources": false});
+    let servers = ["a", "b"].map(|name| with_skills(name, &[]).set("features", off.clone()));
+    let mut host = Proxy::with(servers).start().into_modern();
+    host.request("tools/list", json!({})).await;
+    let directory = ModernHost::meta(json!({"uri": "skill://unlisted"}));
+    let answer = host.0.ask("resources/directory/read", directory).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    for server in ["a", "b"] {
+        let log = host.0.server_log(server);
+        assert!(!log.iter().any(|line| line.starts_with("resources/directory/read")), "{log:?}");
+    }
+}
+
 fn with_extension(name: &str, extension: &str) -> Server {
     Server::eager(name)
         .script("capabilities", json!({"extensions": {extension: {}}}))

@@ -115,7 +115,7 @@ async fn server_errors_arrive_unchanged() {
 async fn malformed_tool_is_left_out_alone() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
-    assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
+    assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 18);
     insta::assert_snapshot!(host.logged_at("WARN", "tools/list").await);
 }
 

@@ -124,8 +124,9 @@ async fn servers_of_the_same_name_are_told_apart() {
         .with(".gemini/config/mcp_config.json", config("one"));
     let (code, said) = home.run(&["import", "--all", "--yes", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
-    let ours: Value =
-        serde_json::from_str(home.read(USER_CONFIG).split_once('\n').unwrap().1).unwrap();
+    let written = home.read(USER_CONFIG);
+    let without_comments = &written[written.find('{').unwrap()..];
+    let ours: Value = serde_json::from_str(without_comments).unwrap();
     assert_eq!(ours["mcpServers"]["s"]["command"], "one");
     assert_eq!(ours["mcpServers"]["s-windsurf"]["command"], "two");
     assert_eq!(reported(&said)["servers"][0]["from"].as_array().unwrap().len(), 2);

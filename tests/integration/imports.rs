@@ -40,7 +40,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("peer", &["protocol", "wire", "base"]),
     ("auth", &["protocol", "wire", "config", "store", "base"]),
     ("catalog", &["config", "protocol", "wire", "store", "base"]),
-    ("protocol", &["wire"]),
+    ("protocol", &["wire", "base"]),
     ("config", &["store", "base"]),
     ("wire", &["base"]),
     ("store", &["base"]),

@@ -39,7 +39,7 @@ async fn load_notifies_the_host_before_its_result() {
     let report = &result["structuredContent"];
     assert_eq!(text_of(&result), report.to_string());
     assert_eq!(report["mcp_name"], "a");
-    assert_eq!(report["tools"].as_array().unwrap().len(), 17);
+    assert_eq!(report["tools"].as_array().unwrap().len(), 18);
     assert_eq!(
         report["tools"][0],
         json!({"name": "a/echo", "description": "The echo tool. Its second sentence."})

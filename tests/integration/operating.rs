@@ -53,11 +53,14 @@ impl Operator {
     }
 
     async fn host(&self) -> Host {
-        let url = self.program.url("/mcp").await;
-        let bearer = format!("Bearer {TOKEN}");
-        let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
+        let mut host = self.unintroduced_host().await;
         host.initialize(json!({})).await;
         host
+    }
+
+    async fn unintroduced_host(&self) -> Host {
+        let bearer = format!("Bearer {TOKEN}");
+        Host::over_http(&self.program.url("/mcp").await, &[("authorization", &bearer)])
     }
 
     fn config(&self) -> Value {
@@ -124,7 +127,11 @@ async fn api_edits_apply_at_once() {
 
     let off = Some(json!({"enabled": false}));
     let (status, changed) = operator.send(Method::PUT, "/servers/a/tools/raw", off.clone()).await;
-    assert_eq!((status, &changed["shownOtherwise"]), (StatusCode::OK, &json!(["a"])), "{changed}");
+    assert_eq!(
+        (status, &changed["shownDifferently"]),
+        (StatusCode::OK, &json!(["a"])),
+        "{changed}"
+    );
     assert_eq!(operator.config()["mcpServers"]["a"]["tools"], json!({"raw": false}));
     assert!(!host.tool_names().await.contains(&"a__raw".to_owned()));
     let tools = operator.get("/servers/a/tools").await;
@@ -224,6 +231,13 @@ impl EventStream {
         }
         std::mem::take(&mut self.text)
     }
+
+    /// Waits for the report of an ended call.
+    async fn next_call(&mut self) -> Value {
+        let seen = self.until("event: call\n").await;
+        let (_, call) = seen.split_once("event: call\ndata: ").expect("a call");
+        serde_json::from_str(call.lines().next().unwrap()).unwrap()
+    }
 }
 
 #[tokio::test]
@@ -245,9 +259,7 @@ async fn event_stream_reports_ended_calls() {
     for (tool, arguments, outcome) in [("echo", json!({}), "succeeded"), ("raw", failed, "failed")]
     {
         host.call(&format!("a__{tool}"), arguments).await;
-        let seen = events.until("event: call\n").await;
-        let (_, call) = seen.split_once("event: call\ndata: ").expect("a call");
-        let call: Value = serde_json::from_str(call.lines().next().unwrap()).unwrap();
+        let call = events.next_call().await;
         assert!(call["tookMs"].is_u64() && call["host"].is_u64(), "{call}");
         assert_eq!(
             (&call["server"], &call["method"], &call["name"]),
@@ -255,6 +267,43 @@ async fn event_stream_reports_ended_calls() {
         );
         assert_eq!(call["outcome"], outcome, "{call}");
     }
+}
+
+#[tokio::test]
+async fn parked_call_is_reported_once_with_its_end() {
+    let operator = Operator::of([Server::eager("a")]);
+    let mut host = operator.host().await;
+    let mut modern = operator.unintroduced_host().await.into_modern();
+    host.call("a__echo", json!({})).await;
+    let mut events = EventStream::of(&operator).await;
+    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    let capabilities = json!({"elicitation": {}});
+    let mut call = json!({"name": "a__ask", "arguments": question});
+    let asked = modern.request_as("tools/call", call.clone(), &capabilities).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    // The parked call has not ended, so that the next call is the first to be reported.
+    host.call("a__echo", json!({})).await;
+    assert_eq!(events.next_call().await["name"], "echo");
+    call["requestState"] = asked["requestState"].clone();
+    call["inputResponses"] = json!({"q1": {"action": "accept", "content": {}}});
+    modern.request_as("tools/call", call, &capabilities).await;
+    let ended = events.next_call().await;
+    assert_eq!((&ended["name"], &ended["outcome"]), (&json!("ask"), &json!("succeeded")));
+    host.call("a__echo", json!({})).await;
+    assert_eq!(events.next_call().await["name"], "echo");
+}
+
+#[tokio::test]
+async fn cancelled_call_is_reported_as_unanswered() {
+    let operator = Operator::of([Server::eager("a")]);
+    let mut host = operator.host().await;
+    host.call("a__echo", json!({})).await;
+    let mut events = EventStream::of(&operator).await;
+    let id = host.send("tools/call", json!({"name": "a__hang", "arguments": {}})).await;
+    operator.program.server_noted("a", r#"tools/call {"name":"hang""#).await;
+    host.cancel(id, false).await;
+    let ended = events.next_call().await;
+    assert_eq!((&ended["name"], &ended["outcome"]), (&json!("hang"), &json!("unanswered")));
 }
 
 #[tokio::test]

@@ -61,12 +61,12 @@ async fn discover_tool_returns_definitions_and_searches() {
         json!({"name": "a/take_screenshot", "description": "The take_screenshot tool"})
     );
     let names = read(&host.call("discover_tool", json!({"server": "b", "detail": "name"})).await);
-    assert_eq!((names.as_array().unwrap().len(), &names[0]), (17, &json!("b/echo")));
+    assert_eq!((names.as_array().unwrap().len(), &names[0]), (18, &json!("b/echo")));
     let full = read(&host.call("discover_tool", json!({"server": "b", "detail": "full"})).await);
     assert!(full[0]["inputSchema"].is_object());
     let everything = read(&host.call("discover_tool", json!({})).await);
     assert_eq!(everything["mcp_servers"], json!([]));
-    assert_eq!(everything["tools"]["a"].as_array().unwrap().len(), 18);
+    assert_eq!(everything["tools"]["a"].as_array().unwrap().len(), 19);
     let everything = read(&host.call("discover_tool", json!({"detail": "name"})).await);
     assert_eq!(everything["tools"]["b"][0], "b/echo");
 }
@@ -123,7 +123,7 @@ async fn many_loaded_servers_are_counted_in_a_bounded_answer() {
     let everything = read(&result);
     assert!(everything.to_string().len() <= MAX_ANSWER);
     assert_eq!(everything["tools"].as_object().unwrap().len(), 60);
-    assert_eq!(everything["tools"]["server-59"], 17);
+    assert_eq!(everything["tools"]["server-59"], 18);
 }
 
 #[tokio::test]

@@ -76,9 +76,9 @@ impl PlainBm25 {
 }
 
 fn all(snapshot: &Snapshot) -> impl Iterator<Item = ToolRef> {
-    snapshot.offers.iter().enumerate().flat_map(|(server, view)| {
-        let tools = view.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
-        (0..tools).map(move |tool| ToolRef { server, tool })
+    snapshot.offers.iter().enumerate().flat_map(|(at, offer)| {
+        let tools = offer.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
+        (0..tools).map(move |tool| ToolRef { offer: at, tool })
     })
 }
 

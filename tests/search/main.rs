@@ -68,7 +68,7 @@ fn methods(snapshot: &Snapshot) -> Vec<Method<'_>> {
 fn names(snapshot: &Snapshot, found: &[SearchHit]) -> Vec<String> {
     let tools = found.iter().filter_map(|found| match found.target {
         SearchTarget::Tool(at) => Some(snapshot.tools().qualified(at)),
-        SearchTarget::Server(_) => None,
+        SearchTarget::Offer(_) => None,
     });
     tools.collect()
 }

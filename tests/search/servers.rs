@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use dormouse::internals::{
-    catalog::{Cache, ExposedCatalog, ServerId, Snapshot},
+    catalog::{ServerId, Snapshot, cache_in},
     config::{self, Environment},
 };
 
@@ -19,14 +19,13 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let config = config::parse(CONFIG, path, &Environment::of_process())?.config;
     let servers = &config.servers[..count];
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(servers));
-    let cache = Cache::new(catalogs);
+    let cache = cache_in(catalogs);
     let mut known = Vec::new();
-    for (at, server) in servers.iter().enumerate() {
+    for (server, offer) in servers.iter().zip(&snapshot.offers) {
         let (record, _) =
             cache.last(server).with_context(|| format!("nothing is known of {}", server.name))?;
         let catalog = Arc::new(record.catalog);
-        let exposed = ExposedCatalog::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
-        known.push((ServerId(at), Arc::new(exposed)));
+        known.push((offer.id, offer.expose(&catalog, &BTreeSet::new())));
     }
     Ok(snapshot.recalled(known))
 }

@@ -4,24 +4,23 @@
 use std::time::SystemTime;
 
 use rmcp::transport::auth::WWWAuthenticateParams;
-use tokio::time::Instant;
 
 use super::{
-    Authorizer, CurrentCredential, LOGIN_INVALID, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED,
-    TRIAL_TIMEOUT, unavailable,
+    Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED,
+    token_cell::{LOGIN_EXPIRED, LOGIN_INVALID, TRIAL_TIMEOUT},
+    unavailable,
 };
 use crate::{
     auth::{
         auth_client::AuthClient,
         auth_method::AuthMethod,
         configured_client::secret_of,
-        credential::{Credential, LoginFacts},
-        discovery::discover,
+        credential::{Credential, LoginFacts, LoginGrant},
+        discovery::{check_same_authority, discover},
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
         login_store::{LoginLock, LoginStore},
         login_store_error::LoginStoreError,
-        preparation::check_same_authority,
         scopes,
         token_request::{refresh, request_client_credentials},
     },
@@ -35,17 +34,14 @@ impl Authorizer {
             LoginUpdate::Read => {
                 let version = self.store.version(&self.target.key);
                 let kept = self.read().await?;
-                self.set_current(kept, version);
+                self.token.set(kept, version);
                 Ok(())
             }
             LoginUpdate::Renew => {
-                let shown = match &self.state.lock().current {
-                    CurrentCredential::Token(token) => Some(token.authorization.clone()),
-                    _ => None,
-                };
+                let shown = self.token.token().map(|token| token.authorization.clone());
                 // The token is still valid if the renewal was early, so that another attempt can
                 // wait.
-                self.replace_token(shown, None).await.inspect_err(|_| self.postpone_renewal())
+                self.replace_token(shown, None).await.inspect_err(|_| self.token.postpone_renewal())
             }
             LoginUpdate::Replace { refused, challenge } => {
                 self.replace_token(refused, Some(&challenge)).await
@@ -71,10 +67,10 @@ impl Authorizer {
         };
         match kept {
             Some(login) if is_other(&login) => {
-                self.set_current(Some(login), version);
+                self.token.set(Some(login), version);
                 Ok(())
             }
-            _ if is_refused && self.is_on_trial(refused.as_ref()) => {
+            _ if is_refused && self.token.is_on_trial(refused.as_ref()) => {
                 Err(self.unavailable_for_now(NEW_TOKEN_REFUSED))
             }
             kept if self.uses_client_credentials() => {
@@ -106,32 +102,23 @@ impl Authorizer {
             // The server refused a token that has not expired, possibly by mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
                 let is_new = login.age().is_some_and(|age| age < TRIAL_TIMEOUT)
-                    && login.authorization() != self.state.lock().accepted;
-                self.set_current(Some(login), version);
+                    && !self.token.was_accepted(login.authorization().as_ref());
+                self.token.set(Some(login), version);
                 return if is_new {
                     self.unavailable_for_now(NEW_TOKEN_REFUSED)
                 } else {
                     self.login_required(TOKEN_REFUSED)
                 };
             }
-            Some(login) if login.tokens.is_some() => " (the login has expired)",
+            Some(login) if login.tokens.is_some() => {
+                self.token.set_expired(login, version);
+                return self.login_required(LOGIN_EXPIRED);
+            }
             Some(login) if login.was_granted() => LOGIN_INVALID,
             Some(_) | None => "",
         };
-        self.require_login(why, version);
+        self.token.require_login(why, version);
         self.login_required(why)
-    }
-
-    /// Returns the login in memory if it could not be saved and the stored login has not changed
-    /// since.
-    fn unsaved_login(&self, version: StoredVersion) -> Option<Credential> {
-        let state = self.state.lock();
-        match &state.current {
-            CurrentCredential::Token(token) if state.is_unsaved && state.version == version => {
-                Some(token.login.clone())
-            }
-            _ => None,
-        }
     }
 
     /// Renews a login while its lock keeps other processes from doing so.
@@ -165,7 +152,7 @@ impl Authorizer {
         error: TokenError,
     ) -> Result<(), CredentialError> {
         let server = &self.target.name;
-        let is_of_config = login.facts.redirect_uri.is_none();
+        let is_of_config = login.facts.client.redirect_uri.is_none();
         let is_over = is_refused || login.is_expired(SystemTime::now());
         let lost = match &error {
             TokenError::Failed(why) => {
@@ -193,7 +180,7 @@ impl Authorizer {
             TokenError::Rejected(_) => login.without_refresh_token(),
             // The authorization server did not reject the refresh token itself, so it is kept; but
             // it may never work again.
-            TokenError::Refused(_) => {
+            TokenError::Refused(_) | TokenError::InvalidToken(_) | TokenError::NoProof(_) => {
                 tracing::warn!(server, %error, "cannot renew the login now");
                 return Err(self.login_required(" (the present one cannot be renewed now)"));
             }
@@ -246,14 +233,14 @@ impl Authorizer {
         };
         let client = AuthClient::from_config(configured, &auth_server, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
-        let had = known.map(|known| [&known.scopes[..], &known.wanted].concat());
+        let had = known.map(|known| [known.grant.scopes, known.grant.wanted].concat());
         let scopes = auth_server.scopes(&oauth.scopes, &had.unwrap_or_default()).await;
         let granted = request_client_credentials(&auth_server, &client, &scopes).await;
         let granted = granted.map_err(|error| failed(error.into()))?;
         let url = &self.target.remote.url;
         let mut login = granted.into_login(url, &auth_server, client, scopes);
         // The next token needs no user either.
-        login.facts.is_renewable = true;
+        login.facts.lifetime.is_renewable = true;
         Ok(login)
     }
 
@@ -263,7 +250,7 @@ impl Authorizer {
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
         let version = self.store.version(&self.target.key);
         let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
-        let LoginFacts { wanted, scopes: granted, .. } = &mut login.facts;
+        let LoginGrant { wanted, scopes: granted, .. } = &mut login.facts.grant;
         let missing: Vec<String> =
             scopes.into_iter().filter(|scope| !granted.contains(scope)).collect();
         let is_more = !missing.is_empty();
@@ -274,7 +261,7 @@ impl Authorizer {
         if wanted.len() > before {
             self.save(&lock, login).await;
         } else {
-            self.set_current(Some(login), version);
+            self.token.set(Some(login), version);
         }
         Ok(is_more)
     }
@@ -284,7 +271,7 @@ impl Authorizer {
         &self,
         version: StoredVersion,
     ) -> Result<Option<Credential>, CredentialError> {
-        match self.unsaved_login(version) {
+        match self.token.unsaved_login(version) {
             Some(newer) => Ok(Some(newer)),
             None => self.read().await,
         }
@@ -297,7 +284,7 @@ impl Authorizer {
             // The secrets may be in a keychain that cannot be read; the facts are in the file.
             Err(_) => self.store.facts(&self.target.key),
         };
-        self.state.lock().login_id = known.and_then(|known| known.login_id);
+        self.token.note_read(known.and_then(|known| known.grant.login_id));
         let read = match read {
             // A new token is requested instead.
             Err(LoginStoreError::Keychain(_)) if self.uses_client_credentials() => Ok(None),
@@ -314,7 +301,7 @@ impl Authorizer {
             read => read.map_err(unavailable),
         };
         if read.is_ok() {
-            self.state.lock().is_unsaved = false;
+            self.token.note_saved(true);
         }
         read
     }
@@ -325,8 +312,8 @@ impl Authorizer {
         let (key, lock, kept) = (&self.target.key, lock.clone(), login.clone());
         let written =
             self.store.run_for(key, move |store, key| store.write(key, &lock, &kept)).await;
-        self.set_current(Some(login), self.store.version(&self.target.key));
-        self.state.lock().is_unsaved = written.is_err();
+        self.token.set(Some(login), self.store.version(&self.target.key));
+        self.token.note_saved(written.is_ok());
         if let Err(error) = written {
             tracing::error!(server = self.target.name, %error, "cannot store the login");
         }
@@ -334,7 +321,7 @@ impl Authorizer {
 
     /// Saves a login that was granted just now.
     async fn save_granted(&self, lock: &LoginLock, login: Credential) {
-        self.state.lock().last_grant = login.authorization().map(|token| (token, Instant::now()));
+        self.token.note_granted(login.authorization());
         self.save(lock, login).await;
     }
 
@@ -347,14 +334,11 @@ impl Authorizer {
         if refused.is_none() {
             return self.replace_refused(None, challenge).await;
         }
-        let version = self.state.lock().version;
-        if self.store.version(&self.target.key) != version {
+        if self.store.version(&self.target.key) != self.token.version() {
             // The user may just have logged in.
             self.start_or_join(LoginUpdate::Read).await?;
         }
-        let CurrentCredential::Token(token) = self.state.lock().current.clone() else {
-            return Ok(());
-        };
+        let Some(token) = self.token.token() else { return Ok(()) };
         if Some(&token.authorization) != refused {
             return Ok(());
         }
@@ -379,12 +363,12 @@ impl Authorizer {
         let asked = WWWAuthenticateParams::parse(said, &self.target.remote.url).scope;
         let asked = scopes::valid_scopes(asked.unwrap_or_default().split_whitespace());
         let missing: Vec<String> =
-            asked.into_iter().filter(|scope| !login.scopes.contains(scope)).collect();
+            asked.into_iter().filter(|scope| !login.grant.scopes.contains(scope)).collect();
         if missing.is_empty() {
             let why = "the server reports missing scopes, but names only granted ones";
             return Err(CredentialError::Refused(why.to_owned()));
         }
-        if missing.iter().all(|scope| login.asked.contains(scope)) {
+        if missing.iter().all(|scope| login.grant.asked.contains(scope)) {
             let missing = scopes::quoted(&missing);
             let why =
                 format!("the authorization server has not granted the required scopes ({missing})");

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    IndexedServer, IndexedTools, LANGUAGE, SearchHit, SearchTarget,
+    IndexedServer, IndexedTools, SearchHit, SearchTarget,
+    language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
     phrase::Phrase,
@@ -76,7 +77,7 @@ impl SearchIndex {
                 let documents = &documents.documents;
                 self.entries.extend(tools.zip(documents).map(|((tool, definition), document)| {
                     IndexEntry {
-                        target: SearchTarget::Tool(ToolRef { server: position, tool }),
+                        target: SearchTarget::Tool(ToolRef { offer: position, tool }),
                         name: SearchName::of_tool(server.name, &definition.name),
                         meaning: document.meaning.clone(),
                         is_for_model: definition.is_for_model(),
@@ -86,7 +87,7 @@ impl SearchIndex {
             IndexedTools::Unknown => {
                 let name = SearchName::of_server(server.name);
                 let meaning = documents.documents[0].meaning.clone();
-                let target = SearchTarget::Server(position);
+                let target = SearchTarget::Offer(position);
                 self.entries.push(IndexEntry { target, name, meaning, is_for_model: true });
             }
             IndexedTools::None => {}
@@ -150,11 +151,11 @@ impl SearchIndex {
             self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
             *score += MEANING_WEIGHT * likeness(entry.meaning.as_ref(), query).unwrap_or(0.0);
-            *score += if named[entry.target.server()] { SERVER_NAME_BONUS } else { 0.0 };
+            *score += if named[entry.target.offer()] { SERVER_NAME_BONUS } else { 0.0 };
             *score += entry.name.matched_by(&query.phrase).map_or(0.0, NameMatch::score);
         }
         let is_within = |entry: &IndexEntry| {
-            entry.is_for_model && within.is_none_or(|server| entry.target.server() == server)
+            entry.is_for_model && within.is_none_or(|offer| entry.target.offer() == offer)
         };
         let mut found: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
         found.retain(|(entry, score)| *score > 0.0 && is_within(&self.entries[*entry]));
@@ -175,7 +176,7 @@ impl SearchIndex {
     /// always included: it may have exactly the tool that the user wants.
     fn keep_a_server(&self, found: &mut Vec<(usize, f32)>, limit: usize) {
         let is_server = |(entry, _): &&(usize, f32)| {
-            matches!(self.entries[*entry].target, SearchTarget::Server(_))
+            matches!(self.entries[*entry].target, SearchTarget::Offer(_))
         };
         let best = found.iter().find(is_server).copied();
         found.truncate(limit);
@@ -216,7 +217,7 @@ impl SearchIndex {
             let score = MEANING_WEIGHT * likeness * query.rarity();
             evidence.push((score, format!("meaning: {likeness:.2}")));
         }
-        if query.phrase.mentions(&self.servers[target.server()]) {
+        if query.phrase.mentions(&self.servers[target.offer()]) {
             evidence.push((SERVER_NAME_BONUS * query.rarity(), "its server's name".to_owned()));
         }
         evidence.sort_by(|a, b| b.0.total_cmp(&a.0));

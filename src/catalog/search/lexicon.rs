@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::Language;
+use super::language::Language;
 
 pub(super) struct Lexicon<'a> {
     language: &'a Language,
@@ -61,7 +61,7 @@ impl<'a> Lexicon<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::search::LANGUAGE;
+    use crate::catalog::search::language::LANGUAGE;
 
     #[test]
     fn forms_of_a_word_share_one_stem() {

@@ -1,7 +1,7 @@
 //! The words of a query, and the words of an index that may stand for each of them.
 
 use super::{
-    LANGUAGE, Language,
+    language::{LANGUAGE, Language},
     meaning::TextMeaning,
     phrase::Phrase,
     postings::{Posting, Postings},

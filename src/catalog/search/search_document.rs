@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    IndexedServer, LANGUAGE,
+    IndexedServer,
+    language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
     server_documents::{DocumentField, PerField, SearchDocument, ServerDocuments},
@@ -23,7 +24,7 @@ impl ServerDocuments {
     ) -> Self {
         let mut words = 0;
         let documents = tools.iter().map(|tool| {
-            let reader = DocumentReader::new(lexicon);
+            let reader = FieldReader::new(lexicon);
             let document = if words < MAX_SERVER_WORDS {
                 reader.tool(server, tool)
             } else {
@@ -38,7 +39,7 @@ impl ServerDocuments {
 
     /// Reads the name and description of a server whose tools are not known.
     pub(super) fn of_server(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Self {
-        Self::numbered(vec![DocumentReader::new(lexicon).server(server)], lexicon)
+        Self::numbered(vec![FieldReader::new(lexicon).server(server)], lexicon)
     }
 
     /// Replaces the lexicon's numbers of stems with numbers of this server, since the lexicon is
@@ -68,14 +69,14 @@ const MAX_SERVER_WORDS: usize = 500_000;
 const MAX_TOOL_WORDS: usize = 5000;
 
 /// Reads the fields of one document.
-struct DocumentReader<'a, 'w> {
+struct FieldReader<'a, 'w> {
     lexicon: &'a mut Lexicon<'w>,
     read: Vec<(u32, DocumentField)>,
     /// For each field the sum of the vectors of its words.
     sums: PerField<Vec<f32>>,
 }
 
-impl<'a, 'w> DocumentReader<'a, 'w> {
+impl<'a, 'w> FieldReader<'a, 'w> {
     fn new(lexicon: &'a mut Lexicon<'w>) -> Self {
         Self { lexicon, read: Vec::new(), sums: PerField::default() }
     }

@@ -21,9 +21,9 @@ pub(in crate::cli) fn disconnect(
 ) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     let backups = settings::backups()?;
-    let spots = chosen(&typed.apps, &directories, &backups)?;
+    let app_files = chosen(&typed.apps, &directories, &backups)?;
     let disconnecting = Disconnecting { options, typed, directories, backups };
-    Ok(for_each(&spots, |spot| disconnecting.disconnect(spot)))
+    Ok(for_each(&app_files, |app_file| disconnecting.disconnect(app_file)))
 }
 
 struct Disconnecting<'a> {
@@ -34,51 +34,55 @@ struct Disconnecting<'a> {
 }
 
 impl Disconnecting<'_> {
-    fn disconnect(&self, spot: &AppFile) -> anyhow::Result<()> {
-        let (name, path) = (spot.app.name, spot.path.display());
-        let Some(before) = read(spot)? else {
+    fn disconnect(&self, app_file: &AppFile) -> anyhow::Result<()> {
+        let (name, path) = (app_file.app.name, app_file.path.display());
+        let Some(before) = read(app_file)? else {
             outln!("{name}: {path} does not exist");
             return Ok(());
         };
-        let connection = self.backups.read_record(&spot.path).unwrap_or_else(|error| {
+        let connection = self.backups.read_record(&app_file.path).unwrap_or_else(|error| {
             errln!("{name}: cannot read the record of the replaced servers: {error}");
             None
         });
         let is_on_record = connection.is_some();
-        let Some(undone) = undone(spot, &before, connection, &self.directories)? else {
+        let Some(restored) = restored_file(app_file, &before, connection, &self.directories)?
+        else {
             outln!("{name}: {path} has no dormouse");
             return Ok(());
         };
-        let change = Change { spot, before: Some(&before), after: undone.text() };
+        let change = Change { app_file, before: Some(&before), after: restored.text() };
         change.show(None);
         if !change.is_agreed(self.typed.consent)? {
             return Ok(());
         }
-        let lost =
-            if is_on_record { None } else { self.lost(spot, undone.text().unwrap_or_default()) };
-        if matches!(undone, Undone::Edited(_)) {
-            let copy = self.backups.save_copy(&spot.path, before.as_bytes());
+        let lost = if is_on_record {
+            None
+        } else {
+            self.lost(app_file, restored.text().unwrap_or_default())
+        };
+        if matches!(restored, RestoredFile::Edited(_)) {
+            let copy = self.backups.save_copy(&app_file.path, before.as_bytes());
             let copy = copy.context("cannot save a copy of the file")?;
             outln!("  original: {}", copy.display());
         }
         change.write()?;
-        self.backups.delete_record(&spot.path);
-        outln!("{name}: {path} {}", undone.says(is_on_record));
+        self.backups.delete_record(&app_file.path);
+        outln!("{name}: {path} {}", restored.report(is_on_record));
         lost.map_or(Ok(()), |lost| bail!("no record of the replaced servers was found; {lost}"))
     }
 
     /// Returns a note about servers that the file may have had before dormouse and lacks now.
-    fn lost(&self, spot: &AppFile, text: &str) -> Option<String> {
-        let names = |text: &str| spot.server_names(text, &self.directories).unwrap_or_default();
+    fn lost(&self, app_file: &AppFile, text: &str) -> Option<String> {
+        let names = |text: &str| app_file.server_names(text, &self.directories).unwrap_or_default();
         let present = names(text);
         let absent = |mut names: Vec<String>| {
             names.retain(|name| !present.contains(name));
             (!names.is_empty()).then(|| names.join(", "))
         };
-        let earlier = self.backups.copies_of(&spot.path).into_iter().find_map(|copy| {
+        let earlier = self.backups.copies_of(&app_file.path).into_iter().find_map(|copy| {
             let text = crate::base::read_text(&copy).ok()?;
             let is_connected =
-                spot.disconnect(&text, &Map::new(), &self.directories).ok()?.is_some();
+                app_file.disconnect(&text, &Map::new(), &self.directories).ok()?.is_some();
             (!is_connected).then(|| names(&text))
         });
         if let Some(earlier) = earlier {
@@ -99,14 +103,14 @@ impl Disconnecting<'_> {
 }
 
 /// A file without dormouse.
-enum Undone {
+enum RestoredFile {
     /// The file is restored; `None` if it did not exist.
     Restored(Option<String>),
     /// The file was edited since, or its original is unknown.
     Edited(String),
 }
 
-impl Undone {
+impl RestoredFile {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Restored(text) => text.as_deref(),
@@ -114,7 +118,7 @@ impl Undone {
         }
     }
 
-    fn says(&self, is_on_record: bool) -> &'static str {
+    fn report(&self, is_on_record: bool) -> &'static str {
         match self {
             Self::Restored(_) => "is as it was before",
             Self::Edited(_) if !is_on_record => "no longer has dormouse",
@@ -126,21 +130,21 @@ impl Undone {
 }
 
 /// `None` if there is nothing to do.
-fn undone(
-    spot: &AppFile,
+fn restored_file(
+    app_file: &AppFile,
     text: &str,
     connection: Option<ConnectRecord>,
     directories: &Directories,
-) -> anyhow::Result<Option<Undone>> {
+) -> anyhow::Result<Option<RestoredFile>> {
     let Some(connection) = connection else {
-        let edited = spot.disconnect(text, &Map::new(), directories)?;
-        return Ok(edited.map(Undone::Edited));
+        let edited = app_file.disconnect(text, &Map::new(), directories)?;
+        return Ok(edited.map(RestoredFile::Edited));
     };
     if connection.is_unchanged(text.as_bytes()) {
         match &connection.before {
-            OriginalFile::Nothing => return Ok(Some(Undone::Restored(None))),
+            OriginalFile::Nothing => return Ok(Some(RestoredFile::Restored(None))),
             OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
-                Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
+                Ok(text) => return Ok(Some(RestoredFile::Restored(Some(text)))),
                 Err(error) => {
                     errln!("the copy of the original cannot be read ({}: {error})", copy.display());
                 }
@@ -148,8 +152,9 @@ fn undone(
             OriginalFile::Mixed => {}
         }
     }
-    let edited = spot.disconnect(text, &connection.taken_out, directories)?;
+    let edited = app_file.disconnect(text, &connection.taken_out, directories)?;
     let text = edited.as_deref().unwrap_or(text);
-    let put_back = spot.restore_projects(text, &connection.taken_out_of_projects, directories)?;
-    Ok(put_back.or(edited).map(Undone::Edited))
+    let put_back =
+        app_file.restore_projects(text, &connection.taken_out_of_projects, directories)?;
+    Ok(put_back.or(edited).map(RestoredFile::Edited))
 }

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::{
     apps::{APPS, App, AppFile, Directories, FileScope, FoundEntry, find_servers},
     cli::{
-        json, settings,
+        output::json,
+        settings,
         table::{numbers, rendered, table},
     },
 };
@@ -28,13 +29,13 @@ struct AppState {
 }
 
 impl AppState {
-    fn of(app: &'static App, mut spot: AppFile, directories: &Directories) -> Self {
+    fn of(app: &'static App, mut app_file: AppFile, directories: &Directories) -> Self {
         if let Ok(backups) = settings::backups() {
-            spot.load_dormouse_entry(&backups);
+            app_file.load_dormouse_entry(&backups);
         }
-        let (found, unreadable) = find_servers(std::slice::from_ref(&spot), directories);
-        let is_ours = |fate: &FoundEntry| matches!(fate, FoundEntry::Dormouse);
-        let state = match (spot.path.is_file(), unreadable.is_empty()) {
+        let (found, unreadable) = find_servers(std::slice::from_ref(&app_file), directories);
+        let is_ours = |entry: &FoundEntry| matches!(entry, FoundEntry::Dormouse);
+        let state = match (app_file.path.is_file(), unreadable.is_empty()) {
             (false, _) => "no file",
             (true, false) => "unreadable",
             _ if found.iter().any(|candidate| is_ours(&candidate.entry)) => "connected",
@@ -43,17 +44,17 @@ impl AppState {
         let others = found.into_iter().filter(|candidate| !is_ours(&candidate.entry));
         let servers = others.map(|candidate| candidate.name).collect();
         let error = unreadable.into_iter().next().map(|(_, why)| why);
-        Self { app: app.id, path: spot.path, state, servers, error }
+        Self { app: app.id, path: app_file.path, state, servers, error }
     }
 }
 
 pub(super) fn list(is_json: bool) -> anyhow::Result<ExitCode> {
     let directories = settings::directories()?;
-    let own_spot = |app: &'static App| {
+    let own_file = |app: &'static App| {
         let of_user = app.writable_file(FileScope::User, &directories);
         of_user.or_else(|| app.writable_file(FileScope::Project, &directories))
     };
-    let state = |app| Some(AppState::of(app, own_spot(app)?, &directories));
+    let state = |app| Some(AppState::of(app, own_file(app)?, &directories));
     let states: Vec<AppState> = APPS.iter().filter_map(state).collect();
     if is_json {
         outln!("{}", json(&states)?);

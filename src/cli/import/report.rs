@@ -69,7 +69,7 @@ impl Import<'_> {
             ReportedServer {
                 name: planned.name.clone(),
                 from: planned.from.iter().map(From::from).collect(),
-                outcome: says(planned.outcome),
+                outcome: outcome_text(planned.outcome),
                 entry: Some(hide(&planned.entry)),
                 notes: planned.notes.clone(),
                 set: planned.required.iter().map(|needed| needed.name.clone()).collect(),
@@ -95,7 +95,7 @@ impl Import<'_> {
     }
 }
 
-fn says(outcome: PlannedOutcome) -> &'static str {
+fn outcome_text(outcome: PlannedOutcome) -> &'static str {
     match outcome {
         PlannedOutcome::Added => "added",
         PlannedOutcome::Replaced => "replaced",

@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Members, Notes, Written, literal, servers};
-use crate::config::foreign::{DialectRules, Variables};
+use super::{
+    entries::{literal, servers},
+    members::{Members, Written},
+    notes::Notes,
+};
+use crate::config::reading_rules::{ReadingRules, Variables};
 use crate::config::{key_path::Step, schema};
 
 /// Returns whether an entry has a key of dynamic-mcp that dormouse lacks, or one that both have.
@@ -33,14 +37,20 @@ pub(super) fn has_keys_of_ours(value: &Value) -> bool {
     has(value, &schema::known_keys(&[])) || entries.any(|entry| has(entry, &of_entries))
 }
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, DialectRules) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     root.take("$schema");
     written.set(root.at, "surface", "groups");
     written.push(servers(root.take("mcpServers"), notes, server));
     root.end(notes);
-    let variables = Variables::Process;
-    (written, DialectRules { variables, keeps_undefined: true, ..DialectRules::default() })
+    let rules = ReadingRules {
+        variables: Variables::Process,
+        keeps_undefined: true,
+        // Its flag is for servers that have no timeout of their own.
+        keeps_idle_timeouts: true,
+        ..ReadingRules::default()
+    };
+    (written, rules)
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {

@@ -1,9 +1,13 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
-use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{DialectRules, Variables};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
+use crate::config::reading_rules::{ReadingRules, Variables};
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, DialectRules) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     root.take("$schema");
     let variables = match root.text("env", notes) {
@@ -24,7 +28,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Diale
     written.set(root.at, "idleTimeout", 0);
     written.push(servers(root.take("mcp"), notes, server));
     root.end(notes);
-    (written, DialectRules { variables, ..DialectRules::default() })
+    (written, ReadingRules { variables, ..ReadingRules::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {

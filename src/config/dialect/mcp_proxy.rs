@@ -4,9 +4,14 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{DialectRules, Variables};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
+use crate::config::ServerPaths;
 use crate::config::format::{Content, Member, Node};
+use crate::config::reading_rules::{ReadingRules, Variables};
 
 /// The options for all servers, which an entry can override.
 #[derive(Clone, Default)]
@@ -15,7 +20,7 @@ struct Inherited {
     auth_tokens: Option<Node>,
 }
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, DialectRules) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     let mut proxy = root.mapping("mcpProxy", notes);
     written.set(root.at, "surface", "direct");
@@ -50,8 +55,12 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Diale
     }
     written.push(servers(entries, notes, |entry, notes| server(entry, &inherited, notes)));
     root.end_leniently(notes);
-    let variables = Variables::Process;
-    (written, DialectRules { variables, servers_at_root: true, ..DialectRules::default() })
+    let rules = ReadingRules {
+        variables: Variables::Process,
+        server_paths: ServerPaths::AlsoAtRoot,
+        ..ReadingRules::default()
+    };
+    (written, rules)
 }
 
 /// Returns whether a server has other tokens than the common ones.

@@ -1,13 +1,14 @@
 //! A mapping that is taken apart, and one that is put together.
 
 use serde_json::Value;
+use url::Url;
 
-use super::Notes;
+use super::notes::Notes;
 use crate::config::{
     format::{Content, Member, Node},
-    oauth::is_redirect_uri,
-    transport::has_authorization,
+    header_names::has_authorization,
     unknown_key::unknown_key,
+    urls::is_redirect,
 };
 
 /// The members of a mapping, to be taken one by one.
@@ -174,7 +175,9 @@ impl Written {
             return notes.warn(at, "the header \"Authorization\" is sent; no login is needed");
         }
         let said = value(&login);
-        let is_elsewhere = |place: &str| !place.contains("${") && !is_redirect_uri(place);
+        let is_elsewhere = |place: &str| {
+            !place.contains("${") && !Url::parse(place).is_ok_and(|url| is_redirect(&url))
+        };
         if said["redirectUri"].as_str().is_some_and(is_elsewhere) {
             notes.warn(at, "the redirect goes to this machine, at a free port");
             login.0.retain(|member| member.key != "redirectUri");

@@ -4,162 +4,28 @@
 
 mod dynamic_mcp;
 mod dynmcp;
+mod entries;
 mod mcp_proxy;
 mod members;
 mod multi_mcp;
+mod notes;
+mod system;
 
-use serde_json::Value;
-
-use super::{
-    Dialect,
-    foreign::DialectRules,
-    format::{Content, Member, Node},
-};
-use members::{Members, Written};
-
-/// The messages of a translation, each at a byte of the text.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// The reasons that the file cannot be used.
-    pub(super) problems: Vec<(usize, String)>,
-    /// The parts that dormouse ignores or treats differently, with the effect.
-    pub(super) warnings: Vec<(usize, String)>,
-}
-
-impl Notes {
-    fn problem(&mut self, at: usize, message: impl Into<String>) {
-        self.problems.push((at, message.into()));
-    }
-
-    fn warn(&mut self, at: usize, message: impl Into<String>) {
-        self.warnings.push((at, message.into()));
-    }
-}
-
-/// A config of another system, translated.
-pub(super) struct Translated {
-    pub(super) root: Node,
-    pub(super) rules: DialectRules,
-    pub(super) notes: Notes,
-}
-
-impl Dialect {
-    /// Detects the system by the keys that only it has. dynamic-mcp has them next to `mcpServers`
-    /// as dormouse does, so that they decide nothing if the file is a dormouse config by its name
-    /// or by a key.
-    pub(super) fn of(root: &Node, is_ours: bool, is_yaml: bool) -> Option<Self> {
-        let value = root.to_value();
-        let any_entry = |servers: &str, is_theirs: &dyn Fn(&Value) -> bool| {
-            value[servers].as_object().is_some_and(|entries| entries.values().any(is_theirs))
-        };
-        let has = |entry: &Value, keys: &[&str]| keys.iter().any(|key| entry.get(key).is_some());
-        if value.get("mcpProxy").is_some() {
-            Some(Self::McpProxy)
-        } else if any_entry("mcp", &|entry| has(entry, &["transport"])) {
-            Some(Self::Dynmcp)
-        } else if any_entry("servers", &|entry| has(entry, &["always_on", "tools"]))
-            // Before its first run a config of multi-mcp has neither. Other programs that have
-            // `servers` write them in JSON.
-            || is_yaml && any_entry("servers", &|entry| has(entry, &["command", "url"]))
-        {
-            Some(Self::MultiMcp)
-        } else if !is_ours
-            && any_entry("mcpServers", &dynamic_mcp::has_own_keys)
-            && !dynamic_mcp::has_keys_of_ours(&value)
-        {
-            Some(Self::DynamicMcp)
-        } else {
-            None
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dynmcp => "dynmcp",
-            Self::DynamicMcp => "dynamic-mcp",
-            Self::MultiMcp => "multi-mcp",
-            Self::McpProxy => "mcp-proxy",
-        }
-    }
-
-    /// Returns whether the entries of this system can hold tools and their switches.
-    pub fn has_tools(self) -> bool {
-        self == Self::MultiMcp
-    }
-
-    /// Returns the key of the servers.
-    pub(super) fn servers_key(self) -> &'static str {
-        match self {
-            Self::Dynmcp => "mcp",
-            Self::MultiMcp => "servers",
-            Self::DynamicMcp | Self::McpProxy => "mcpServers",
-        }
-    }
-
-    pub(super) fn translate(self, root: &Node) -> Translated {
-        let mut notes = Notes::default();
-        let members = Members::of(root.clone(), &mut notes);
-        let (written, rules) = match self {
-            Self::Dynmcp => dynmcp::translate(members, &mut notes),
-            Self::DynamicMcp => dynamic_mcp::translate(members, &mut notes),
-            Self::MultiMcp => multi_mcp::translate(members, &mut notes),
-            Self::McpProxy => mcp_proxy::translate(members, &mut notes),
-        };
-        Translated { root: written.node(root.at), rules, notes }
-    }
-}
-
-/// Translates each server's entry, under its name.
-fn servers(
-    servers: Option<Member>,
-    notes: &mut Notes,
-    mut translate: impl FnMut(Members, &mut Notes) -> Written,
-) -> Member {
-    let at = servers.as_ref().map_or(0, |member| member.at);
-    let entries = servers.map(|member| Members::of(member.node, notes).into_all());
-    let translated = entries.into_iter().flatten().map(|Member { key, at, node }| {
-        let node_at = node.at;
-        let members = Members::of(node, notes);
-        let node = translate(members, notes).node(node_at);
-        Member { key, at, node }
-    });
-    let content = Content::Mapping(translated.collect());
-    Member { key: "mcpServers".to_owned(), at, node: Node { at, content } }
-}
-
-/// Escapes every string, so that no part of it reads as a variable.
-pub(super) fn literal_strings(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = literal(text),
-        Value::Array(values) => values.iter_mut().for_each(literal_strings),
-        Value::Object(members) => members.values_mut().for_each(literal_strings),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Escapes a text, so that no part of it reads as a variable.
-fn literal(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { break };
-        let end = start + length + 1;
-        escaped.push_str(&rest[..start]);
-        escaped.push('$');
-        escaped.push_str(&rest[start..end]);
-        rest = &rest[end..];
-    }
-    escaped.push_str(rest);
-    escaped
-}
+pub(super) use entries::literal_strings;
+pub(super) use notes::Notes;
+pub(crate) use system::Dialect;
+pub(super) use system::Translated;
 
 #[cfg(test)]
 mod tests {
     use std::{path::Path, time::Duration};
 
-    use super::*;
+    use serde_json::Value;
+
+    use super::{entries::literal, *};
     use crate::config::{
-        ClientProof, ConfigError, Environment, ParsedConfig, Startup, Surface, Transport, parse,
+        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, ServerPaths, Startup,
+        Surface, Transport, parse,
     };
 
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
@@ -300,7 +166,8 @@ mod tests {
         assert_eq!(a.settings.timeouts.call, Duration::from_millis(1500));
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &parsed.config.settings.http;
-        assert_eq!((http.listen.as_deref(), parsed.servers_at_root), (Some("0.0.0.0:9090"), true));
+        assert_eq!(http.listen.as_deref(), Some("0.0.0.0:9090"));
+        assert_eq!(parsed.config.settings.server_paths, ServerPaths::AlsoAtRoot);
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 
@@ -395,6 +262,22 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));
+    }
+
+    #[test]
+    fn notes_are_bounded() {
+        let many = |count| (0..count).map(|n| format!("\"k{n}\": 1")).collect::<Vec<_>>().join(",");
+        let text = format!(
+            r#"{{"mcp": {{"a": {{"transport": "stdio", "command": "x", {}}}}}}}"#,
+            many(5000)
+        );
+        let Err(ConfigError::Invalid(problems)) = read(&text) else { panic!("it is valid") };
+        assert_eq!(problems.len(), MAX_PROBLEMS);
+        let text = format!(
+            r#"{{"mcpProxy": {{}}, "mcpServers": {{"a": {{"command": "x", {}}}}}}}"#,
+            many(5000)
+        );
+        assert_eq!(read(&text).unwrap().warnings.len(), MAX_PROBLEMS);
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
 
-use super::{Members, Notes, Written, servers};
-use crate::config::foreign::{DialectRules, Variables};
+use super::{
+    entries::servers,
+    members::{Members, Written},
+    notes::Notes,
+};
 use crate::config::format::{Content, Member, Node};
+use crate::config::reading_rules::{ReadingRules, Variables};
 
-pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, DialectRules) {
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, ReadingRules) {
     let mut written = Written::default();
     written.set(root.at, "surface", "direct");
     written.keep(&mut root, &["profiles"]);
@@ -18,7 +22,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Diale
     }
     root.give_up(&["backup_dir"], "dormouse edits the config in place, without a copy", notes);
     root.end_leniently(notes);
-    (written, DialectRules { variables: Variables::Nowhere, ..DialectRules::default() })
+    (written, ReadingRules { variables: Variables::Nowhere, ..ReadingRules::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {

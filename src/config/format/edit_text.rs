@@ -1,6 +1,12 @@
 //! Edits of a file's text, in the way of its format.
 
-use super::{Edit, EditError, Format, Unreadable, json, toml, yaml};
+use super::{
+    file_format::Format,
+    json,
+    member_edit::{Edit, EditError},
+    node::Unreadable,
+    toml, yaml,
+};
 
 impl Format {
     /// Returns the text after the edits, which changes nothing else.

@@ -8,7 +8,10 @@ use jsonc_parser::{
 };
 use serde_json::Value;
 
-use super::{Content, Edit, EditError, Member, Node, Unreadable};
+use super::{
+    member_edit::{Edit, EditError},
+    node::{Content, Member, Node, Unreadable},
+};
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).map_err(|error| {

@@ -6,7 +6,10 @@ use toml_edit::{
     Value as TomlValue,
 };
 
-use super::{Content, Edit, EditError, Member, Node, Unreadable};
+use super::{
+    member_edit::{Edit, EditError},
+    node::{Content, Member, Node, Unreadable},
+};
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let document = Document::parse(text).map_err(|error| Unreadable {

@@ -1,12 +1,18 @@
 //! YAML 1.2 (core schema), and the merge key `<<` of 1.1, for which anchors are mostly used.
 
-use std::{collections::HashMap, str::FromStr};
+use std::{
+    collections::{HashMap, HashSet},
+    str::FromStr,
+};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Number, Value};
 use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
-use super::{Content, Edit, EditError, Member, Node, Unreadable};
+use super::{
+    member_edit::{Edit, EditError},
+    node::{Content, Member, Node, Unreadable},
+};
 
 /// Maximum number of values: aliases can make a small text a large tree.
 const MAX_NODES: usize = 100_000;
@@ -139,8 +145,12 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> YamlReader<I>
         }
         // A key of the mapping itself wins over merged ones, and the first merged one over later
         // ones.
+        let mut known: HashSet<String> = HashSet::new();
+        if !merged.is_empty() {
+            known.extend(members.iter().map(|member| member.key.clone()));
+        }
         for member in merged {
-            if members.iter().all(|known| known.key != member.key) {
+            if known.insert(member.key.clone()) {
                 members.push(member);
             }
         }
@@ -332,6 +342,17 @@ mod tests {
                 "b": {"cwd": "/tmp", "command": "x"},
             })
         );
+    }
+
+    /// The comparison of each key with every other would take minutes.
+    #[test]
+    fn mappings_of_many_keys_are_merged_at_once() {
+        let keys = |letter: &str| {
+            let keys = (0..40_000).map(|n| format!("{letter}{n}: 1"));
+            keys.collect::<Vec<_>>().join(", ")
+        };
+        let text = format!("<<: {{{}}}\n{}\n", keys("a"), keys("b").replace(", ", "\n"));
+        assert_eq!(value(&text).as_object().unwrap().len(), 80_000);
     }
 
     #[test]

@@ -8,7 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use url::Url;
 
-use super::{KeyGroup, KeyProblem};
+use super::{
+    KeyGroup, KeyProblem,
+    key_class::{AT_NEXT_START, AT_ONCE},
+};
 use crate::config::{
     duration::{self, DurationText},
     key_path::Step,
@@ -20,27 +23,32 @@ use crate::config::{
 pub struct HttpSettings {
     /// Bearer tokens for hosts over HTTP, of which each must send one; only with `--http`. `${VAR}`
     /// is expanded.
+    #[schemars(extend("x-class" = AT_ONCE.secret().expanded()))]
     pub auth_tokens: Vec<String>,
     /// Bearer tokens that open `/api/v1`, through which servers and their tools are changed;
     /// without any, it is closed. They are for operators; hosts do not need them.
+    #[schemars(extend("x-class" = AT_NEXT_START.secret().expanded()))]
     pub api_tokens: Vec<String>,
     /// Names that HTTP requests may have in `Host`, in addition to the loopback names and the
     /// listening address.
+    #[schemars(extend("x-class" = AT_NEXT_START))]
     pub allowed_hosts: Vec<String>,
     /// Web origins that may send HTTP requests, in addition to loopback ones, such as
     /// `https://example.com`.
+    #[schemars(extend("x-class" = AT_NEXT_START))]
     pub allowed_origins: Vec<String>,
     /// Addresses or networks of reverse proxies in front of dormouse, such as `127.0.0.1` or
     /// `10.0.0.0/8`. Their `Forwarded` and `X-Forwarded-For` headers tell whether a user is at this
     /// machine and can be asked to log in.
     #[serde(deserialize_with = "networks")]
-    #[schemars(with = "Vec<String>")]
+    #[schemars(with = "Vec<String>", extend("x-class" = AT_ONCE))]
     pub trusted_proxies: Vec<IpNet>,
     /// The address on which to serve hosts over HTTP, unless `--http` gives another.
+    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
     pub listen: Option<String>,
     /// Time without an open stream or a request after which the HTTP session of a legacy host ends.
     #[serde(with = "duration::text")]
-    #[schemars(with = "DurationText")]
+    #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub session_timeout: Duration,
 }
 
@@ -64,21 +72,8 @@ impl Default for HttpSettings {
 
 impl std::fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpSettings")
-            .field("auth_tokens", &self.auth_tokens.len())
-            .field("api_tokens", &self.api_tokens.len())
-            .field("allowed_hosts", &self.allowed_hosts)
-            .field("allowed_origins", &self.allowed_origins)
-            .field("trusted_proxies", &self.trusted_proxies)
-            .field("session_timeout", &self.session_timeout)
-            .field("listen", &self.listen)
-            .finish()
+        self.fmt_without_secrets("HttpSettings", f)
     }
-}
-
-impl HttpSettings {
-    /// The keys in which variables are expanded.
-    pub(in crate::config) const EXPANDED: [&str; 3] = ["authTokens", "apiTokens", "listen"];
 }
 
 impl KeyGroup for HttpSettings {

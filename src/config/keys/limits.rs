@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KeyGroup, KeyProblem};
+use super::{KeyGroup, KeyProblem, key_class::AT_NEXT_START};
 use crate::config::key_path::Step;
 
 /// Minimum of `maxMessageBytes`: with less, no handshake would pass.
@@ -15,7 +15,7 @@ const MIN_MESSAGE_BYTES: usize = 1024;
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
     /// Maximum size of a message, in bytes; a larger one fails its request.
-    #[schemars(range(min = MIN_MESSAGE_BYTES))]
+    #[schemars(range(min = MIN_MESSAGE_BYTES), extend("x-class" = AT_NEXT_START))]
     pub max_message_bytes: usize,
 }
 

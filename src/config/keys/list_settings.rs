@@ -1,26 +1,30 @@
 //! The keys that shape the lists of hosts.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{KeyGroup, unlimited};
+use super::{KeyGroup, key_class::AT_ONCE, unlimited};
 
-/// What hosts see in their lists.
+/// The contents and the form of the lists that hosts see.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListSettings {
     /// The form in which hosts see the servers: see docs/reference/surfaces.md.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub surface: Surface,
-    /// Whether lists follow the loads, or always stay the same bytes.
+    /// The effect of loads on lists: lists grow with them, or always stay the same bytes.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub listing: Listing,
     /// The tools that ask the host to keep them in context: see docs/reference/surfaces.md.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub always_load: AlwaysLoad,
     /// Maximum size of the description of `discover_tool`, and of `instructions`, in bytes of
     /// UTF-8; 0 for no limit.
     #[serde(with = "unlimited")]
-    #[schemars(with = "usize")]
+    #[schemars(with = "usize", extend("x-class" = AT_ONCE))]
     pub description_budget: Option<usize>,
-    /// Adds `use_readonly_tool`, which calls only tools that are marked as read-only.
+    /// `true` adds `use_readonly_tool`, which calls only tools that are marked as read-only.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub split_calls: bool,
 }
 
@@ -68,9 +72,18 @@ impl Surface {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|surface| surface.name() == name)
     }
+
+    /// Returns the meaning of the value: its documentation, without the full stop.
+    pub fn meaning(self) -> String {
+        let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+        let mut values = schema["oneOf"].as_array().into_iter().flatten();
+        let value = values.find(|value| value["const"] == self.name());
+        let meaning = value.and_then(|value| value["description"].as_str()).unwrap_or_default();
+        meaning.trim_end_matches('.').replace('\n', " ")
+    }
 }
 
-/// Whether lists follow the loads.
+/// The effect of loads on lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Listing {

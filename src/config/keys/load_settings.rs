@@ -6,36 +6,42 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KeyGroup, KeyProblem};
+use super::{
+    KeyGroup, KeyProblem,
+    key_class::{AT_NEXT_START, AT_ONCE},
+};
 use crate::config::{
     duration::{self, DurationText},
     key_path::Step,
 };
 
-/// How servers are loaded and connected.
+/// The rules for loads and connections.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadSettings {
-    /// Whether a load is for all hosts, or only for the session that requested it.
+    /// The hosts for which a load counts: all, or only the session that requested it.
+    #[schemars(extend("x-class" = AT_NEXT_START))]
     pub loads: Loads,
-    /// Load the servers again that were loaded when dormouse last ended.
+    /// `true` loads the servers again that were loaded when dormouse last ended.
+    #[schemars(extend("x-class" = AT_NEXT_START))]
     pub remember_loads: bool,
-    /// How long the stored catalog of a hybrid server is used before it is read again; 0 for no
+    /// Maximum age of the stored catalog of a hybrid server before it is read again; 0 for no
     /// limit.
     #[serde(with = "duration::or_never")]
-    #[schemars(with = "DurationText")]
+    #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub catalog_ttl: Option<Duration>,
     /// Maximum time for which the result of a load waits until the host has fetched the new tool
     /// list.
     #[serde(with = "duration::text")]
-    #[schemars(with = "DurationText")]
+    #[schemars(with = "DurationText", extend("x-class" = AT_ONCE))]
     pub settle: Duration,
     /// Maximum time for which lists wait for eager and hybrid servers, counted from the start of
     /// dormouse.
     #[serde(with = "duration::text")]
-    #[schemars(with = "DurationText")]
+    #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub startup_wait: Duration,
-    /// Let dormouse open the browser when a server that is needed now demands a login.
+    /// `true` lets dormouse open the browser when a server that is needed now demands a login.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub interactive: bool,
 }
 

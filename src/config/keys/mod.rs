@@ -1,12 +1,14 @@
-//! The keys of the file: each with its type, meaning, default and check in one place. Their doc
-//! comments become the JSON schema and `docs/reference/config.md`.
+//! The keys of the file: each with its type, meaning, default, check and class in one place. Their
+//! doc comments become the JSON schema and `docs/reference/config.md`.
 //!
 //! The keys of the file as a whole are in groups, each a [`KeyGroup`] that the validated config
 //! contains as it is.
 
+mod all_keys;
 mod features;
 mod group;
 mod http_settings;
+mod key_class;
 mod limits;
 mod list_settings;
 mod load_settings;
@@ -17,9 +19,15 @@ mod server_entry;
 mod server_settings;
 mod unlimited;
 
+pub(super) use all_keys::is_secret;
+#[cfg(test)]
+pub(super) use all_keys::keys_of_server;
 pub(crate) use features::Features;
-pub(super) use group::{KeyGroup, KeyProblem};
+pub(super) use group::{KeyGroup, KeyProblem, classes};
 pub(crate) use http_settings::HttpSettings;
+pub(super) use key_class::CLASS;
+#[cfg(test)]
+pub(super) use key_class::Effect;
 pub(super) use limits::Limits;
 pub(crate) use list_settings::{AlwaysLoad, ListSettings, Listing, Surface};
 pub(crate) use load_settings::{LoadSettings, Loads};

@@ -2,8 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
 
-/// How dormouse gets tokens for a server (OAuth 2.1).
+use super::KeyProblem;
+use crate::config::{
+    key_path::Step,
+    urls::{is_auth_server, is_redirect},
+};
+
+/// The way in which dormouse gets tokens for a server (OAuth 2.1).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -23,12 +31,59 @@ pub(in crate::config) struct OAuthEntry {
     /// The redirect URI, for clients that are registered with one, such as
     /// `http://127.0.0.1:8090/callback`. Default: a free port of this machine.
     pub(in crate::config) redirect_uri: Option<String>,
-    /// Who gets the token: a user who logs in, or this machine.
+    /// The holder of the token: a user who logs in, or this machine.
     pub(in crate::config) grant: Grant,
     /// The URL of the authorization server, or of its metadata document. Default: the one that the
     /// server names.
     pub(in crate::config) auth_server: Option<String>,
 }
+
+impl OAuthEntry {
+    /// Returns the problems of an entry. `written` has its keys before their variables were
+    /// expanded.
+    pub(super) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
+        let has = |key: &str| !written[key].is_null();
+        let mut problems = Vec::new();
+        let mut report = |key: &str, message: &str| {
+            problems.push((vec![Step::Key(key.to_owned())], message.to_owned()));
+        };
+        for key in ["clientSecret", "privateKey"].into_iter().filter(|key| has(key)) {
+            if !has("clientId") {
+                report(key, "this key needs a \"clientId\"");
+            }
+        }
+        if has("clientSecret") && has("privateKey") {
+            report("privateKey", "a client has either a secret or a private key, not both");
+        }
+        if has("keyId") && !has("privateKey") {
+            report("keyId", "this key needs a \"privateKey\"");
+        }
+        let has_proof = has("clientSecret") || has("privateKey");
+        let is_machine = self.grant == Grant::ClientCredentials;
+        if is_machine && !(has("clientId") && has_proof) {
+            report("grant", MACHINE);
+        }
+        if has("privateKey") && !is_machine {
+            report("privateKey", "a private key requires \"grant\": \"client_credentials\"");
+        }
+        for (key, is_valid, expected) in [
+            ("redirectUri", is_redirect as fn(&Url) -> bool, REDIRECT),
+            ("authServer", is_auth_server, AUTH_SERVER),
+        ] {
+            if let Some(text) = written[key].as_str().filter(|text| !text.contains("${"))
+                && !Url::parse(text).is_ok_and(|url| is_valid(&url))
+            {
+                report(key, &format!("expected {expected}"));
+            }
+        }
+        problems
+    }
+}
+
+const MACHINE: &str = "\"client_credentials\" needs a \"clientId\", and a \"clientSecret\" or a \
+    \"privateKey\"";
+const REDIRECT: &str = "a URL on this machine with a port, such as http://127.0.0.1:8090/callback";
+const AUTH_SERVER: &str = "a URL that begins with https://";
 
 /// The grant by which tokens are obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]

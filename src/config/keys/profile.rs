@@ -9,8 +9,22 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// The servers of the profile, each with names or globs of its tools; without any, all its
     /// tools.
     pub servers: BTreeMap<String, Option<Vec<String>>>,
+}
+
+impl Profile {
+    /// Returns whether the profile contains an offer of this name.
+    pub(crate) fn has(&self, offer: &str) -> bool {
+        self.servers.contains_key(offer)
+    }
+
+    /// Returns the names or globs of the only tools of an offer that the profile contains; `None`
+    /// if it contains all.
+    pub(crate) fn tools(&self, offer: &str) -> Option<&[String]> {
+        let tools = self.servers.get(offer)?.as_deref()?;
+        (!tools.is_empty()).then_some(tools)
+    }
 }

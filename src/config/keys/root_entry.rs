@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Profile;
+use super::{Profile, key_class::AT_ONCE};
 
 /// The config of dormouse: one MCP server in front of many.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -14,10 +14,13 @@ use super::Profile;
 pub(in crate::config) struct RootEntry {
     /// The address of the JSON schema of this file, for editors.
     #[serde(rename = "$schema")]
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) _schema: Option<String>,
     /// Selections of servers and tools; `--profile` names one.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) profiles: BTreeMap<String, Profile>,
     /// The servers by name. If two offer the same URI or prompt, the first one takes precedence.
     // Entries are kept as values, so that one bad entry does not hide the problems of the next.
+    #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) mcp_servers: serde_json::Map<String, serde_json::Value>,
 }

@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KeyGroup, unlimited};
+use super::{
+    KeyGroup,
+    key_class::{AT_ONCE, RECONNECTS},
+    unlimited,
+};
 use crate::config::duration::{self, DurationText};
 
 /// Settings of a server, which it takes from the file as a whole unless its entry has its own.
@@ -16,15 +20,17 @@ pub struct ServerSettings {
     /// Maximum size of the text in a tool's result, in bytes; the rest can be read page by page. 0
     /// for no limit.
     #[serde(with = "unlimited")]
-    #[schemars(with = "usize")]
+    #[schemars(with = "usize", extend("x-class" = AT_ONCE))]
     pub max_result_bytes: Option<usize>,
     /// The reaction to a tool whose definition has changed since it was first seen.
+    #[schemars(extend("x-class" = RECONNECTS))]
     pub pin: Pin,
     /// Time without use after which a lazy or hybrid server goes to sleep; 0 for never.
     #[serde(with = "duration::or_never")]
-    #[schemars(with = "DurationText")]
+    #[schemars(with = "DurationText", extend("x-class" = RECONNECTS))]
     pub idle_timeout: Option<Duration>,
     /// The deadlines of loads and requests.
+    #[schemars(extend("x-class" = RECONNECTS))]
     pub timeouts: Timeouts,
 }
 

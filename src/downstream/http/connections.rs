@@ -38,6 +38,9 @@ const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
 /// Connections beyond the limit. They get only an error, or an answer to a health check.
 const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
+/// Paths of the health checks, which are answered also on connections beyond the limit.
+const HEALTH_PATHS: [&str; 4] = ["/healthz", "/readyz", "/_healthz", "/_readyz"];
+
 /// Serves connections until `stop` is cancelled, then completes the requests in progress.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Arc::new(Connections::new(max_connections()));
@@ -140,7 +143,7 @@ async fn serve_connection(
 }
 
 fn is_health_check(request: &Request) -> bool {
-    super::HEALTH_PATHS.contains(&request.uri().path())
+    HEALTH_PATHS.contains(&request.uri().path())
 }
 
 /// The open connections and their limit.

@@ -54,7 +54,7 @@ pub(super) struct Guard {
 }
 
 /// The tokens of single servers, by the servers' names.
-type ServerTokens = [(String, Vec<String>)];
+pub(super) type ServerTokens = [(String, Vec<String>)];
 
 /// The guard, with the fleet whose settings may change while hosts are served.
 pub(super) struct GuardState {
@@ -114,7 +114,7 @@ impl Guard {
 
     /// Returns whether `Host` is a loopback name, the own address or an allowed name. This prevents
     /// DNS rebinding, in which a page resolves its own name to dormouse's address.
-    fn is_known_host(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_known_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
             return false;
         };
@@ -139,7 +139,7 @@ impl Guard {
 
     /// Returns whether `Origin` is missing or allowed. Browsers send the origin of the page that
     /// makes a request; other programs send none.
-    fn is_known_origin(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_known_origin(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
         let is_allowed = |allowed: &String| {
@@ -154,7 +154,7 @@ impl Guard {
     /// Returns the hash of the request's token if it opens this path, and an empty one if no token
     /// is needed; `None` refuses the request. `tokens`: those of the config, any of which opens
     /// everything except the control API.
-    fn admit(
+    pub(super) fn admit(
         &self,
         path: &str,
         headers: &HeaderMap,

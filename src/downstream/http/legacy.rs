@@ -9,10 +9,10 @@ use axum::{
 use rmcp::model::ProtocolVersion;
 
 use super::{
-    HttpFront,
+    front::HttpFront,
     guard::TokenHash,
     post_response::{self, ExpectedAnswer},
-    request::{PostedMessages, is_legacy, refusal, respond_with},
+    request::{PostedMessages, SESSION_HEADER, is_legacy, refusal, respond_with},
     sessions::HttpSession,
     stream::{MessageStream, parse_event_id},
 };
@@ -28,7 +28,6 @@ use crate::{
     wire::{Id, Message, edit},
 };
 
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 /// The JSON-RPC error code that clients expect for an unknown session.
 const UNKNOWN_SESSION: i32 = -32001;
@@ -48,7 +47,7 @@ pub(super) async fn post(
         messages if messages.iter().any(is_initialize) => {
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
         }
-        _ => match find_session(front, endpoint, token_hash, &posted.headers) {
+        _ => match find_session(front, &endpoint, token_hash, &posted.headers) {
             Ok(session) => accept_posted(&session, posted).await,
             Err(refused) => refused,
         },
@@ -73,7 +72,7 @@ async fn open(
     });
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
-        endpoint,
+        endpoint.clone(),
         front.is_from_this_machine(&posted.headers, posted.version),
     )
     .with_user(token_hash.user());
@@ -94,7 +93,7 @@ async fn open(
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn find_session(
     front: &HttpFront,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
@@ -107,7 +106,7 @@ fn find_session(
     let session = front.sessions.find(id);
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == token_hash && session.endpoint.only == endpoint.only
+        session.token_hash == token_hash && session.endpoint.has_same_part(endpoint)
     });
     let Some(session) = session else {
         let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
@@ -177,7 +176,7 @@ fn deliver(
 /// Opens the stream for messages that belong to no request, or resumes an interrupted stream.
 pub(super) fn get(
     front: &Arc<HttpFront>,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {
@@ -209,7 +208,7 @@ pub(super) fn get(
 /// Ends a session.
 pub(super) async fn delete(
     front: &Arc<HttpFront>,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {

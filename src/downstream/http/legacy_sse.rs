@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    HttpFront,
+    front::HttpFront,
     guard::TokenHash,
     post_response,
     request::{self, refusal},
@@ -39,7 +39,7 @@ pub(super) fn open(
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
     let identity = HostIdentity::of_single_session(
-        endpoint,
+        endpoint.clone(),
         front.is_from_this_machine(request.headers(), request.version()),
     )
     .with_user(token_hash.user());

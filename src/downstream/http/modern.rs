@@ -1,106 +1,31 @@
 //! Streamable HTTP without sessions: each request of 2026-07-28 is independent.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
 use rmcp::model::ErrorCode;
-use sha2::{Digest as _, Sha256};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    HttpFront,
+    front::HttpFront,
     guard::TokenHash,
     post_response::{self, ExpectedAnswer, HEADER_MISMATCH},
     request::{AcceptedForms, PostedMessages, refusal, respond_with},
     stream::MessageStream,
 };
 use crate::{
-    base::Lock,
-    catalog::ServerId,
     downstream::{
-        HostIdentity, Session,
-        identity::ToolListSync,
+        Session,
         reply_channel::{OpenResponse, ReplyChannel},
     },
     peer::Peer,
     protocol::{Era, MODERN_VERSION, Meta, error, method, request_headers},
-    proxy::{Endpoint, Principal},
+    proxy::Endpoint,
     wire::{Message, Raw, Request, edit},
 };
-
-/// Maximum number of hosts to remember.
-const MAX_PRINCIPALS: usize = 10_000;
-
-/// The hosts without sessions. A host is identified by its token, its endpoint and the client
-/// information that it sends.
-#[derive(Default)]
-pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
-
-/// The properties that requests of the same host share.
-type HostKey = (TokenHash, Option<ServerId>, [u8; 32]);
-
-#[derive(Clone)]
-struct KnownHost {
-    principal: Principal,
-    tool_list_sync: Arc<ToolListSync>,
-    last_used: Instant,
-}
-
-impl Principals {
-    fn identity(
-        &self,
-        token_hash: TokenHash,
-        endpoint: Endpoint,
-        is_on_this_machine: bool,
-        client: &Raw,
-    ) -> HostIdentity {
-        let client = Sha256::digest(client.as_bytes()).into();
-        let mut known = self.0.lock();
-        let now = Instant::now();
-        let new = || KnownHost {
-            principal: Principal::new(),
-            tool_list_sync: Arc::default(),
-            last_used: now,
-        };
-        let known = known.entry((token_hash, endpoint.only, client)).or_insert_with(new);
-        known.last_used = now;
-        let known = known.clone();
-        HostIdentity {
-            principal: known.principal,
-            user: token_hash.user(),
-            endpoint,
-            is_on_this_machine,
-            has_further_sessions: true,
-            tool_list_sync: known.tool_list_sync,
-        }
-    }
-
-    /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the
-    /// maximum number.
-    pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
-        let mut all = self.0.lock();
-        let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
-        ages.sort_unstable_by(|one, other| other.cmp(one));
-        let oldest = ages.get(MAX_PRINCIPALS).copied();
-        let mut expired = Vec::new();
-        all.retain(|_, known| {
-            let stays = known.last_used.elapsed() < timeout
-                && oldest.is_none_or(|oldest| known.last_used > oldest);
-            if !stays {
-                expired.push(known.principal);
-            }
-            stays
-        });
-        expired
-    }
-}
 
 pub(super) async fn post(
     front: &Arc<HttpFront>,
@@ -119,7 +44,7 @@ pub(super) async fn post(
             return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no responses of hosts");
         }
     };
-    if let Err(problem) = validate(front, endpoint, &posted, &request) {
+    if let Err(problem) = validate(front, &endpoint, &posted, &request) {
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
@@ -188,7 +113,7 @@ impl Drop for RequestPresence {
 /// The JSON-RPC error that names the mismatch.
 fn validate(
     front: &HttpFront,
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
     posted: &PostedMessages,
     request: &Request,
 ) -> Result<(), Raw> {

@@ -17,6 +17,8 @@ use crate::{
     wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
 };
 
+/// The header with the id of a legacy session.
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum time to receive a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -55,7 +57,7 @@ impl PostedMessages {
         };
         self.messages.iter().any(says_so)
             || self.header(request_headers::VERSION).is_some_and(|version| !is_legacy(version))
-                && self.header(super::legacy::SESSION_HEADER).is_none()
+                && self.header(SESSION_HEADER).is_none()
     }
 }
 
@@ -110,7 +112,7 @@ fn refused_message(invalid: &InvalidMessage) -> Response {
 }
 
 /// Returns the forms that the host accepts. A host without `Accept`, or with `*/*`, accepts both.
-fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
+pub(super) fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if values.peek().is_none() {

@@ -10,7 +10,6 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    HttpFront,
     guard::TokenHash,
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
@@ -212,8 +211,13 @@ impl Sessions {
         self.by_id.lock().remove(id)
     }
 
+    /// Returns the time after which an unused session expires; zero for never.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Removes and returns the sessions that were unused for longer than the timeout.
-    fn take_expired(&self) -> Vec<Arc<HttpSession>> {
+    pub(super) fn take_expired(&self) -> Vec<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
         let is_expired = |session: &HttpSession| {
             session.unused_since().is_some_and(|since| since.elapsed() >= self.timeout)
@@ -230,24 +234,5 @@ impl Sessions {
         let all: Vec<Arc<HttpSession>> =
             self.by_id.lock().drain().map(|(_, session)| session).collect();
         futures_util::future::join_all(all.iter().map(|session| session.end())).await;
-    }
-}
-
-/// Ends expired sessions, in an endless loop.
-pub(super) async fn expire(front: Arc<HttpFront>) {
-    let timeout = front.sessions.timeout;
-    if timeout.is_zero() {
-        return;
-    }
-    let pause = (timeout / 4).clamp(Duration::from_millis(50), Duration::from_mins(1));
-    loop {
-        tokio::time::sleep(pause).await;
-        for session in front.sessions.take_expired() {
-            tracing::info!("session expired");
-            session.end().await;
-        }
-        for principal in front.principals.take_expired(timeout) {
-            front.fleet.end_instances_of(principal);
-        }
     }
 }

@@ -65,11 +65,12 @@ impl ServerStates {
             Era::Legacy => false,
             Era::Modern => !state.starts_with(BEGINNING) || self.states.lock().contains(&state),
         };
-        if is_of_server { Ok(()) } else { Err(error::invalid_params(GONE)) }
+        if is_of_server { Ok(()) } else { Err(error::invalid_params(STATE_GONE)) }
     }
 }
 
-const GONE: &str = "\"requestState\" has expired, was used before, or belongs to another request";
+const STATE_GONE: &str =
+    "\"requestState\" has expired, was used before, or belongs to another request";
 /// Maximum length of a remembered state, in bytes.
 const MAX_STATE: usize = 512;
 
@@ -125,7 +126,7 @@ impl<T> States<T> {
         let taken = if is_theirs { waiting.remove(&state) } else { None };
         drop(waiting);
         let taken = taken.filter(|taken| taken.until > Instant::now());
-        Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(GONE)))
+        Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(STATE_GONE)))
     }
 
     /// Removes the host's answers to dormouse from the params of a request.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     base::Lock,
-    catalog::{OfferChoice, Snapshot},
+    catalog::{Changes, OfferChoice, Snapshot},
     config::Surface,
     wire::{Raw, edit},
 };
@@ -22,6 +22,15 @@ pub(in crate::proxy) struct ToolList {
     pub(in crate::proxy) result: Raw,
     /// A hash of the tools' names in their order.
     pub(in crate::proxy) names: u64,
+}
+
+/// The other lists of hosts, for comparison.
+#[derive(PartialEq)]
+pub(super) struct ItemLists {
+    /// The resources, and the resource templates.
+    resources: (Vec<Raw>, Vec<Raw>),
+    /// The prompts with the names under which they are listed.
+    prompts: Vec<(String, Raw)>,
 }
 
 /// Maximum number of views of one snapshot that are kept. Sessions with other loads than these
@@ -38,7 +47,8 @@ pub(super) struct Views(Lock<Derived>);
 struct Derived {
     from: Option<Arc<Snapshot>>,
     snapshots: HashMap<OfferChoice, Arc<Snapshot>>,
-    lists: HashMap<(OfferChoice, Form), Arc<ToolList>>,
+    tool_lists: HashMap<(OfferChoice, Form), Arc<ToolList>>,
+    item_lists: HashMap<OfferChoice, Arc<ItemLists>>,
 }
 
 impl Views {
@@ -66,16 +76,30 @@ impl Views {
         key: (OfferChoice, Form),
         compose: impl FnOnce() -> Vec<Raw>,
     ) -> Arc<ToolList> {
-        if let Some(known) = self.0.lock().of(whole).lists.get(&key) {
+        if let Some(known) = self.0.lock().of(whole).tool_lists.get(&key) {
             return known.clone();
         }
         let list = Arc::new(ToolList::of(&compose()));
         let mut derived = self.0.lock();
         let derived = derived.of(whole);
-        if derived.lists.len() < MAX_VIEWS && list.result.len() <= MAX_LIST_BYTES {
-            derived.lists.insert(key, list.clone());
+        if derived.tool_lists.len() < MAX_VIEWS && list.result.len() <= MAX_LIST_BYTES {
+            derived.tool_lists.insert(key, list.clone());
         }
         list
+    }
+
+    /// Returns the other lists that hosts with this choice have of a snapshot.
+    pub(super) fn items(&self, whole: &Arc<Snapshot>, choice: OfferChoice) -> Arc<ItemLists> {
+        if let Some(known) = self.0.lock().of(whole).item_lists.get(&choice) {
+            return known.clone();
+        }
+        let lists = Arc::new(ItemLists::of(&self.snapshot(whole, choice.clone())));
+        let mut derived = self.0.lock();
+        let derived = derived.of(whole);
+        if derived.item_lists.len() < MAX_VIEWS {
+            derived.item_lists.insert(choice, lists.clone());
+        }
+        lists
     }
 
     pub(super) fn clear(&self) {
@@ -105,6 +129,24 @@ impl ToolList {
     }
 }
 
+impl ItemLists {
+    fn of(snapshot: &Snapshot) -> Self {
+        let lists = snapshot.merged_lists();
+        let prompts = lists.prompts().into_iter().filter(|prompt| prompt.is_listed);
+        let prompts = prompts.map(|prompt| (prompt.name, prompt.prompt.raw.clone())).collect();
+        Self { resources: (lists.resources(), lists.templates()), prompts }
+    }
+
+    /// Returns which of these lists differ.
+    pub(super) fn changes_since(&self, before: &Self) -> Changes {
+        Changes {
+            tools: false,
+            resources: self.resources != before.resources,
+            prompts: self.prompts != before.prompts,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -112,11 +154,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::ServerId;
+    use crate::catalog::{OfferId, ServerId};
 
     fn chosen(servers: &[usize]) -> OfferChoice {
-        let loaded: BTreeSet<ServerId> = servers.iter().copied().map(ServerId).collect();
-        OfferChoice { only: None, loaded: Some(Arc::new(loaded)) }
+        let offers = servers.iter().copied().map(ServerId).map(OfferId::whole);
+        let loaded: BTreeSet<OfferId> = offers.collect();
+        OfferChoice { loaded: Some(Arc::new(loaded)), ..OfferChoice::default() }
     }
 
     fn snapshot() -> Arc<Snapshot> {
@@ -129,7 +172,7 @@ mod tests {
         let view = |choice| views.snapshot(&whole, choice);
         assert!(Arc::ptr_eq(&view(chosen(&[1, 2])), &view(chosen(&[2, 1]))));
         assert!(!Arc::ptr_eq(&view(chosen(&[1])), &view(chosen(&[1, 2]))));
-        let all = OfferChoice { only: None, loaded: None };
+        let all = OfferChoice::default();
         assert!(Arc::ptr_eq(&view(all), &whole));
     }
 

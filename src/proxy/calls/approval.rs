@@ -37,7 +37,7 @@ pub(super) async fn check_approval(
 ) -> Result<(), ForwardError> {
     let Action::Forward { server, params } = approval.action else { return Ok(()) };
     let evaluated =
-        fleet.board.evaluate(caller.viewer(), approval.params, &fleet.context.tasks).await;
+        fleet.board.evaluate(&caller.viewer(), approval.params, &fleet.context.tasks).await;
     if evaluated != *approval.action {
         return Err(ForwardError::Superseded);
     }

@@ -7,19 +7,23 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    answers::answered_request, forward_error::ForwardError, lease::upstream,
-    leased_request::LeasedRequest,
+    forward_error::ForwardError,
+    lease::upstream,
+    leased_request::{LeasedRequest, Sent},
+    recorder::Recorder,
+    shape::shape,
 };
 use crate::{
     base::Lock,
-    catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
     protocol::{Era, adapt, error},
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
         in_flight::{Entered, InFlightCall},
+        instance::Instance,
         known_tasks::Cancellation,
+        questions,
     },
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
@@ -31,36 +35,47 @@ const PARK_TIMEOUT: Duration = Duration::from_mins(10);
 /// once.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// The end of a parked call that belongs to another request of the host.
-#[derive(Default)]
-pub(in crate::proxy) struct Ending {
-    /// The method of the host's request; `None` for the method of the call.
-    pub(in crate::proxy) answered_as: Option<&'static str>,
-    /// The task that is cancelled when the host does not retry.
-    pub(in crate::proxy) cancellation: Option<Cancellation>,
-}
-
 /// A call to a legacy server, with the questions that it has asked.
-pub(in crate::proxy) struct Conversation {
+struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: CallQuestions,
     pulse: Pulse,
     /// The caller that gets progress.
     audience: Arc<Lock<Caller>>,
     entered: Entered,
-    server: ServerId,
     method: String,
-    ending: Ending,
+    answers: HostRequest,
+    /// The task that is cancelled when the host does not come back.
+    cancellation: Option<Cancellation>,
     /// Keeps the server in use for as long as the call lives.
     _lease: Lease,
 }
 
-/// Sends the request. The outcome may be a result that asks the host.
-pub(in crate::proxy) async fn begin(
+/// The host's request that a call answers.
+#[derive(Clone)]
+struct HostRequest {
+    instance: Instance,
+    method: String,
+    recorder: Recorder,
+}
+
+impl HostRequest {
+    /// Records the end of the call, and returns the host's answer.
+    fn end(self, fleet: &Fleet, caller: &Caller, answer: Result<Outcome, CallError>) -> Outcome {
+        let server = self.instance.server;
+        let name = || fleet.servers.config(server).name.clone();
+        let answered = answer.map_err(|cause| ForwardError::new(name(), cause));
+        self.recorder.finish(&answered);
+        shape(fleet, caller, server, &self.method, answered)
+    }
+}
+
+/// Sends the request, and waits for the answer or for questions.
+pub(super) async fn begin(
     request: LeasedRequest<'_>,
     params: Option<Raw>,
-    ending: Ending,
-) -> Result<Outcome, CallError> {
+    cancellation: Option<Cancellation>,
+) -> Result<Sent, CallError> {
     if let Some(level) = request.caller.log_level {
         upstream(request.fleet, request.instance).raise_log_level(level).await;
     }
@@ -88,12 +103,16 @@ pub(in crate::proxy) async fn begin(
         pulse,
         audience,
         entered,
-        server: request.instance.server,
         method: request.method.to_owned(),
-        ending,
+        answers: HostRequest {
+            instance: request.instance,
+            method: request.answered_as.to_owned(),
+            recorder: request.recorder,
+        },
+        cancellation,
         _lease: request.lease,
     };
-    go_on(request.fleet, conversation, request.caller).await
+    wait(request.fleet, conversation, request.caller).await
 }
 
 /// Returns a sink that passes progress to the present caller of the call.
@@ -106,28 +125,32 @@ fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     })
 }
 
-/// Waits for the answer, or for questions, which the host gets in its place.
-async fn go_on(
+/// Waits for the answer. If questions come first, parks the call, and its host gets the questions.
+async fn wait(
     fleet: &Fleet,
     mut conversation: Conversation,
     caller: &Caller,
-) -> Result<Outcome, CallError> {
+) -> Result<Sent, CallError> {
     loop {
         tokio::select! {
             biased;
             outcome = &mut conversation.call => {
-                if let Some(cancellation) = conversation.ending.cancellation.take() {
+                if let Some(cancellation) = conversation.cancellation.take() {
                     cancellation.disarm();
                 }
+                let instance = conversation.answers.instance;
+                drop(conversation.entered);
+                conversation.questions.hand_over(fleet, instance);
                 let (from, to) = (Era::Legacy, caller.client.era);
-                return Ok(adapt::outcome(&conversation.method, from, to, outcome?));
+                let outcome = adapt::outcome(&conversation.method, from, to, outcome?);
+                return Ok(Sent::Answered(outcome));
             }
             Some(question) = conversation.questions.arriving.recv() => {
                 conversation.questions.gather(question, caller).await;
             }
         }
         if conversation.questions.are_open() {
-            return Ok(Ok(park(fleet, conversation, caller)));
+            return Ok(Sent::Parked(park(fleet, conversation, caller)));
         }
     }
 }
@@ -178,6 +201,16 @@ impl CallQuestions {
         }
     }
 
+    /// Gives the questions that are left to other calls in flight: a server on stdio does not say
+    /// to which call a question belongs.
+    fn hand_over(mut self, fleet: &Fleet, instance: Instance) {
+        self.arriving.close();
+        let arrived = std::iter::from_fn(|| self.arriving.try_recv().ok());
+        for question in self.open.drain(..).map(|(_, question)| question).chain(arrived) {
+            questions::ask(fleet, instance, question);
+        }
+    }
+
     /// Returns the open questions under their keys.
     fn for_host(&self) -> Vec<(String, HostQuestion)> {
         let open = self.open.iter();
@@ -216,10 +249,10 @@ async fn resume(
     if !conversation.questions.open.is_empty() {
         return Ok(park(fleet, conversation, caller));
     }
-    let server = conversation.server;
-    let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
-    let answered = go_on(fleet, conversation, caller).await;
-    let name = || fleet.servers.config(server).name.clone();
-    let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-    answered_request(fleet, caller, server, &method, answered)
+    let answers = conversation.answers.clone();
+    match wait(fleet, conversation, caller).await {
+        Ok(Sent::Parked(question)) => Ok(question),
+        Ok(Sent::Answered(outcome)) => answers.end(fleet, caller, Ok(outcome)),
+        Err(cause) => answers.end(fleet, caller, Err(cause)),
+    }
 }

@@ -1,13 +1,13 @@
-//! The lease of an instance for a request: the server is woken or loaded, and a user logs in if
-//! needed.
+//! The stage *lease*: an instance for a request. The server is woken or loaded, and a user logs in
+//! if needed.
 
 use super::{
     forward_error::ForwardError,
     heartbeat::with_beats,
-    logins::{self, AskLogin, LoginOutcome},
+    logins::{self, AskLogin},
 };
 use crate::{
-    catalog::{Presence, ServerId},
+    catalog::ServerId,
     proxy::{Caller, Fleet, instance::Instance},
     upstream::{Lease, LoadError, Upstream},
 };
@@ -16,18 +16,9 @@ use crate::{
 /// used.
 const MAX_LOGINS: usize = 2;
 
-/// Returns the caller's instance of a server, awake. If the server demands a login, the caller's
-/// user is asked for it if possible.
+/// Returns the caller's instance of a server, awake. If the server demands a login, `ask` names the
+/// user that is asked for it.
 pub(in crate::proxy) async fn lease(
-    fleet: &Fleet,
-    server: ServerId,
-    caller: &Caller,
-) -> Result<(Instance, Lease), ForwardError> {
-    lease_asking(fleet, server, caller, AskLogin::ThroughHost).await
-}
-
-/// As [`lease`], with a rule for who may be asked to log in.
-pub(in crate::proxy) async fn lease_asking(
     fleet: &Fleet,
     server: ServerId,
     caller: &Caller,
@@ -40,18 +31,8 @@ pub(in crate::proxy) async fn lease_asking(
             leased => return Ok(leased?),
         };
         logins += 1;
-        match Box::pin(logins::log_in(
-            fleet,
-            server,
-            caller,
-            logins::login_channel(fleet, caller, ask),
-        ))
-        .await
-        {
-            LoginOutcome::LoggedIn => {}
-            LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
-            LoginOutcome::Failed(error) => return Err(error),
-            LoginOutcome::NobodyToAsk => return Err(required.into()),
+        if !Box::pin(logins::log_in(fleet, server, caller, ask)).await? {
+            return Err(required.into());
         }
     }
 }
@@ -64,7 +45,8 @@ async fn lease_unasked(
 ) -> Result<(Instance, Lease), LoadError> {
     loop {
         let instance = fleet.instance(server, caller);
-        if !fleet.servers.is_current(instance) {
+        let is_shown = fleet.board.shows(&caller.endpoint(), server);
+        if !fleet.servers.is_current(instance) || !is_shown {
             return Err(LoadError::Gone { server: fleet.servers.config(server).name.clone() });
         }
         match wake(fleet, instance, caller).await {
@@ -86,9 +68,8 @@ async fn wake(fleet: &Fleet, instance: Instance, caller: &Caller) -> Result<Leas
 pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream {
     let upstream = fleet.servers.upstream(instance, || {
         let snapshot = fleet.board.snapshot();
-        let is_live = snapshot
-            .offer(instance.server)
-            .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
+        let mut offers = snapshot.offers_of(instance.server);
+        let is_live = offers.any(|(_, offer)| offer.presence.origin().is_some());
         is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
     });
     if instance.owner.is_some() {

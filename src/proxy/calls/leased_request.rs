@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::recorder::Recorder;
 use crate::{
     peer::{CallError, CallOptions},
     protocol::{Era, adapt, method},
@@ -11,17 +12,28 @@ use crate::{
 };
 
 /// A request of a host on its way to a server that is awake.
-pub(in crate::proxy) struct LeasedRequest<'a> {
-    pub(in crate::proxy) fleet: &'a Fleet,
-    pub(in crate::proxy) lease: Lease,
-    pub(in crate::proxy) instance: Instance,
-    pub(in crate::proxy) caller: &'a Caller,
-    pub(in crate::proxy) method: &'a str,
+pub(super) struct LeasedRequest<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) lease: Lease,
+    pub(super) instance: Instance,
+    pub(super) caller: &'a Caller,
+    pub(super) method: &'a str,
+    /// The method of the host's request; another one if dormouse has made a task of a call.
+    pub(super) answered_as: &'a str,
+    pub(super) recorder: Recorder,
+}
+
+/// What became of a request that was sent.
+pub(super) enum Sent {
+    Answered(Outcome),
+    /// The server has asked something, and the call waits for the host: it gets this result, and
+    /// its retry gets the answer.
+    Parked(Raw),
 }
 
 impl LeasedRequest<'_> {
     /// Returns how long the server may be silent.
-    pub(in crate::proxy) fn silence(&self) -> Duration {
+    pub(super) fn silence(&self) -> Duration {
         let timeouts = self.fleet.servers.config(self.instance.server).settings.timeouts;
         // `tasks/result` is answered when the work is done.
         let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
@@ -29,7 +41,7 @@ impl LeasedRequest<'_> {
     }
 
     /// Returns the `params` in the server's era.
-    pub(in crate::proxy) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
+    pub(super) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
         let era = self.lease.greeting().era;
         let client = &self.caller.client;
         // A modern server is told with each request what a legacy host has set once.
@@ -50,13 +62,13 @@ impl LeasedRequest<'_> {
     }
 
     /// Returns the answer in the host's era.
-    pub(in crate::proxy) fn answered(&self, outcome: Outcome) -> Outcome {
+    pub(super) fn answered(&self, outcome: Outcome) -> Outcome {
         let era = self.lease.greeting().era;
         adapt::outcome(self.method, era, self.caller.client.era, outcome)
     }
 
     /// Sends the request once, and waits for the answer.
-    pub(in crate::proxy) async fn send(&self, params: Option<Raw>) -> Result<Outcome, CallError> {
+    pub(super) async fn send(&self, params: Option<Raw>) -> Result<Outcome, CallError> {
         let options =
             CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
         let call = self.lease.peer().prepare(options);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{answers::answered_request, forward_error::ForwardError, heartbeat::with_beats};
+use super::{forward_error::ForwardError, heartbeat::with_beats, shape::shape};
 use crate::{
     auth::can_open_browser,
     catalog::ServerId,
@@ -30,51 +30,45 @@ const KEY: &str = "login";
 
 /// The channel on which a user is asked to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoginChannel {
+enum LoginChannel {
     /// The host shows a page to its user.
     Host,
     /// Dormouse opens the page in a browser of this machine.
     Browser,
 }
 
-/// The outcome of a login that a request needs.
-pub(super) enum LoginOutcome {
-    /// The request can be sent again.
-    LoggedIn,
-    /// The result that has the host ask its user and retry.
-    Asks(Raw),
-    /// No user has logged in.
-    Failed(ForwardError),
-    NobodyToAsk,
-}
-
-/// Has a user log in to a server, if there is a channel to one.
+/// Has a user log in to a server. Returns whether a user has done so; `false` if there is no user
+/// to ask.
+///
+/// # Errors
+/// [`ForwardError::Asks`] with the result that has the host ask its user and retry, or
+/// [`ForwardError::NotLoggedIn`].
 pub(super) async fn log_in(
     fleet: &Fleet,
     server: ServerId,
     caller: &Caller,
-    channel: Option<LoginChannel>,
-) -> LoginOutcome {
-    let Some(channel) = channel else { return LoginOutcome::NobodyToAsk };
+    ask: AskLogin,
+) -> Result<bool, ForwardError> {
+    let Some(channel) = login_channel(fleet, caller, ask) else { return Ok(false) };
     let waiting = async {
         let page = login_page(fleet, server).await?;
         match (channel, caller.client.era) {
             (LoginChannel::Host, Era::Modern) => {
-                let result = ask_to_come_back(fleet, server, caller, page, true);
-                return Ok(LoginOutcome::Asks(result));
+                return Ok(Some(ask_to_come_back(fleet, server, caller, page, true)));
             }
             (LoginChannel::Host, Era::Legacy) => page.finished_at(caller).await?,
             (LoginChannel::Browser, _) => page.finished_in_browser().await?,
         }
-        Ok(LoginOutcome::LoggedIn)
+        Ok(None)
     };
-    let name = &fleet.servers.config(server).name;
+    let name = fleet.servers.config(server).name.clone();
     let message = format!("waiting for a login to server {name}");
     let outcome = with_beats(caller, &message, waiting).await;
-    if !matches!(outcome, Ok(LoginOutcome::Asks(_))) {
-        fleet.events.send(Event::LoginEnded);
+    if let Ok(Some(question)) = outcome {
+        return Err(ForwardError::Asks(question));
     }
-    outcome.unwrap_or_else(|why| LoginOutcome::Failed(not_logged_in(fleet, server, why)))
+    fleet.events.send(Event::LoginEnded);
+    outcome.map(|_| true).map_err(|why| not_logged_in(fleet, server, why))
 }
 
 fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
@@ -85,7 +79,7 @@ fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
 }
 
 /// Returns the channel to the user of a host; `None` if no user can be asked.
-pub(super) fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginChannel> {
+fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginChannel> {
     // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
     let may_ask = caller.request.as_ref().is_none_or(|request| {
         [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
@@ -165,7 +159,7 @@ async fn resume_login(
         }
     };
     let failed = not_logged_in(fleet, server, finished.err()?);
-    Some(answered_request(fleet, caller, server, &request.method, Err(failed)))
+    Some(shape(fleet, caller, server, &request.method, Err(failed)))
 }
 
 /// Begins a login, which continues even if all requests that need it are cancelled.

@@ -16,7 +16,7 @@ use crate::{
 /// Maximum number of rounds and of questions in one: a server must not keep a user answering.
 const MAX_ROUNDS: usize = 10;
 const MAX_QUESTIONS: usize = 32;
-const PAUSE: Duration = Duration::from_millis(100);
+const ROUND_DELAY: Duration = Duration::from_millis(100);
 
 /// Sends the request, and again with the host's answers while the server asks.
 pub(in crate::proxy) async fn play(
@@ -38,7 +38,7 @@ pub(in crate::proxy) async fn play(
         };
         if edit::get(&result, "inputRequests").is_none() {
             // The server wants to be asked again, with a delay that grows.
-            tokio::time::sleep(PAUSE * u32::try_from(round).unwrap_or(0)).await;
+            tokio::time::sleep(ROUND_DELAY * u32::try_from(round).unwrap_or(0)).await;
         }
         let answers = answers(request, &result).await.map_err(CallError::Unaskable)?;
         params = retry(&first, &result, &answers);

@@ -55,7 +55,7 @@ pub(in crate::proxy) struct Page {
     /// The `elicitationId` under which legacy hosts know the page.
     id: String,
     /// The dialog at each place. A dialog ends when no request there needs the login any more.
-    dialogs: Lock<HashMap<Place, WeakShared<Dialog>>>,
+    dialogs: Lock<HashMap<DialogPlace, WeakShared<Dialog>>>,
     /// The number of requests that need the login.
     waiting: AtomicUsize,
     /// The time at which the page closes.
@@ -66,7 +66,7 @@ pub(in crate::proxy) struct Page {
 
 /// A place at which a page is shown to a user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+enum DialogPlace {
     /// By a legacy host. A modern host reports the outcome itself.
     Host(HostId),
     Browser,
@@ -137,7 +137,7 @@ impl Page {
     }
 
     /// Returns the open dialog of a place, or a new one, and whether it is new.
-    fn dialog<F>(&self, place: Place, begin: impl FnOnce() -> F) -> (Shared<Dialog>, bool)
+    fn dialog<F>(&self, place: DialogPlace, begin: impl FnOnce() -> F) -> (Shared<Dialog>, bool)
     where
         F: Future<Output = DialogEnd> + Send + 'static,
     {
@@ -206,7 +206,7 @@ impl Waiter {
     /// Asks a legacy host to show the page, and waits. All requests of the host share one question.
     pub(in crate::proxy) async fn finished_at(&self, caller: &Caller) -> Finished {
         loop {
-            let place = Place::Host(caller.host.id());
+            let place = DialogPlace::Host(caller.host.id());
             let (dialog, is_ours) = self.dialog(place, || self.ask(caller));
             match dialog.await {
                 DialogEnd::Finished(finished) => return finished,
@@ -222,7 +222,7 @@ impl Waiter {
 
     /// Opens the page in a browser, unless it is open for another request, and waits.
     pub(in crate::proxy) async fn finished_in_browser(&self) -> Finished {
-        let (dialog, _) = self.dialog(Place::Browser, || self.browse());
+        let (dialog, _) = self.dialog(DialogPlace::Browser, || self.browse());
         match dialog.await {
             DialogEnd::Finished(finished) => finished,
             DialogEnd::Declined(why) => {

@@ -1,11 +1,11 @@
 //! The servers of the config, with the handle of each.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::Observe;
 use crate::{
     catalog::ServerId,
-    config::{ServerConfig, Startup},
+    config::{Profiles, ServerConfig, Startup},
     protocol::Era,
     proxy::instance::Instance,
     upstream::{Context, Upstream},
@@ -27,8 +27,27 @@ pub(in crate::proxy) struct Slot {
     /// The present config. The instance keeps the connection of the config that it was started
     /// with.
     pub(in crate::proxy) config: Arc<ServerConfig>,
+    /// The present config as the default profile shows it, for reports and for the start.
+    pub(in crate::proxy) shown: Arc<ServerConfig>,
     /// The number of changes of the connection.
     pub(in crate::proxy) version: u32,
+}
+
+/// The config of a server, whole and as the default profile shows it.
+pub(in crate::proxy) struct SlotConfig {
+    pub(in crate::proxy) config: Arc<ServerConfig>,
+    pub(in crate::proxy) shown: Arc<ServerConfig>,
+}
+
+impl SlotConfig {
+    fn new(config: ServerConfig, profiles: &Profiles) -> Self {
+        let config = Arc::new(config);
+        let shown = match profiles.by_default(&config) {
+            Cow::Borrowed(_) => config.clone(),
+            Cow::Owned(shown) => Arc::new(shown),
+        };
+        Self { config, shown }
+    }
 }
 
 impl Slot {
@@ -36,17 +55,17 @@ impl Slot {
         context: &Context,
         observe: &Observe,
         instance: Instance,
-        config: Arc<ServerConfig>,
+        SlotConfig { config, shown }: SlotConfig,
     ) -> Self {
         let upstream = Upstream::start(config.clone(), observe(instance), context, None);
-        Self { upstream, config, version: instance.version }
+        Self { upstream, config, shown, version: instance.version }
     }
 
     /// Connects an eager server in the background, or learns what a hybrid one has.
     pub(in crate::proxy) fn begin(&self, era: Era) {
-        match self.config.startup {
-            Startup::Eager if self.config.has_first_attempt() => self.upstream.begin(era),
-            Startup::Hybrid if self.config.has_first_attempt() => self.upstream.learn(),
+        match self.shown.startup {
+            Startup::Eager if self.shown.has_first_attempt() => self.upstream.begin(era),
+            Startup::Hybrid if self.shown.has_first_attempt() => self.upstream.learn(),
             _ => {}
         }
     }
@@ -91,7 +110,8 @@ impl Roster {
     pub(in crate::proxy) fn reconfigured(
         &self,
         servers: Vec<ServerConfig>,
-        mut replace: impl FnMut(ServerId, Option<&Slot>, u32, Arc<ServerConfig>) -> Slot,
+        profiles: &Profiles,
+        mut replace: impl FnMut(ServerId, Option<&Slot>, u32, SlotConfig) -> Slot,
     ) -> Self {
         let mut after = Self { slots: self.slots.clone(), order: Vec::new() };
         for config in servers {
@@ -99,7 +119,7 @@ impl Roster {
             let id = known.unwrap_or(ServerId(after.slots.len()));
             let before = self.slots.get(id.0).filter(|_| self.order.contains(&id));
             let version = self.slots.get(id.0).map_or(0, |slot| slot.version + 1);
-            let slot = replace(id, before, version, Arc::new(config));
+            let slot = replace(id, before, version, SlotConfig::new(config, profiles));
             match after.slots.get_mut(id.0) {
                 Some(place) => *place = slot,
                 None => after.slots.push(slot),

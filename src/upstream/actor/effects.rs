@@ -12,7 +12,7 @@ use crate::{
     config,
     protocol::Era,
     upstream::{
-        AttemptError, ChangeAudience, Kinds, Lease, LoadError,
+        ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
         carrier::ShutdownPolicy,
         connection::OwnedConnection,
@@ -49,7 +49,7 @@ impl ServerActor {
             Effect::Admit(purpose) => self.admit(purpose),
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
-                self.log_unreachable(&cause.to_string());
+                self.failures.log_unreachable(&self.setup.config.name, &cause.to_string());
                 let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
             }
@@ -81,9 +81,8 @@ impl ServerActor {
     }
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
-        let (ending, spoken) = (self.connecting.ending.take(), self.eras.known);
-        let (setup, host_era) = (self.setup.clone(), self.eras.host);
-        self.eras.attempted = host_era;
+        let (host_era, spoken) = self.eras.begin_attempt();
+        let (setup, ending) = (self.setup.clone(), self.connecting.ending.take());
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
         let must_compare = setup.config.settings.pin == config::Pin::Block;
@@ -108,7 +107,7 @@ impl ServerActor {
         let (connection, fetched_catalog) =
             (owned.connection.clone(), owned.fetched_catalog.take());
         self.shared.current.store(Some(connection.clone()));
-        self.logged = None;
+        self.failures.clear();
         let origin = match purpose {
             AttemptPurpose::Load { .. } => LoadOrigin::HostsRequest,
             _ => LoadOrigin::OwnAccord,
@@ -137,26 +136,11 @@ impl ServerActor {
         }
     }
 
-    /// Logs the reason that the server server unreachable, once for all retries that fail for the
-    /// same reason.
-    fn log_unreachable(&mut self, cause: &str) {
-        if self.logged.as_deref() == Some(cause) {
-            tracing::debug!(server = self.name(), cause, "server still unreachable");
-        } else {
-            tracing::warn!(server = self.name(), cause, "server unreachable");
-            self.logged = Some(cause.to_owned());
-        }
-    }
-
-    fn is_logged(&self, cause: &AttemptError) -> bool {
-        self.logged.as_ref().is_some_and(|logged| *logged == cause.to_string())
-    }
-
     pub(super) fn refuse(&mut self, refusal: &LoadRefusal) {
         let server = self.setup.config.name.clone();
         let error = match refusal.clone() {
             LoadRefusal::Failed { cause, attempts_left } => {
-                if !self.is_logged(&cause) {
+                if !self.failures.is_last(&cause.to_string()) {
                     tracing::warn!(server, %cause, attempts_left, "cannot load server");
                 }
                 self.shared.observer.failed(cause.in_short());
@@ -167,7 +151,7 @@ impl ServerActor {
                 LoadError::GivenUp { server, cause }
             }
             LoadRefusal::Unreachable { cause } => {
-                if !self.is_logged(&cause) {
+                if !self.failures.is_last(&cause.to_string()) {
                     tracing::info!(server, %cause, "cannot be reached");
                 }
                 LoadError::Unreachable { server, cause }

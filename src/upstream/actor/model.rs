@@ -228,7 +228,9 @@ impl ActorModel {
             self.is_subscribed = true;
             let now = self.now;
             let unused = self.connection.as_mut().filter(|one| one.users.is_empty());
-            unused.map(|one| one.unused_since = now);
+            if let Some(one) = unused {
+                one.unused_since = now;
+            }
         }
     }
 
@@ -425,6 +427,7 @@ impl ActorModel {
         if until <= self.now { self.run_attempt(attempt) } else { self.attempt = Some(attempt) }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "the attempt goes on as another one")]
     fn run_attempt(&mut self, attempt: AttemptModel) {
         self.openings += 1;
         self.see(Seen::Opening(self.openings));
@@ -534,7 +537,9 @@ impl ActorModel {
             let plan = self.setting.plan(connection.number);
             let replaced =
                 self.endings.replace(connection.number, self.now + plan.ending, self.now);
-            replaced.map(|number| self.see(Seen::Ended(number)));
+            if let Some(number) = replaced {
+                self.see(Seen::Ended(number));
+            }
         }
         if let Some(start) = started {
             self.start_attempt(start);

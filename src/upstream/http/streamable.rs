@@ -5,10 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use reqwest::{
-    Response, StatusCode,
-    header::{HeaderMap, HeaderName, HeaderValue},
-};
+use reqwest::{Response, StatusCode, header::HeaderMap};
 use tokio::task::AbortHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -17,6 +14,7 @@ use super::{
     http_endpoint::{HttpEndpoint, HttpRefusal, ResponseBody},
     modern_headers,
     queue::{self, UnsentGuard},
+    server_session::{ServerSession, SessionExpiry},
     stream_cursor::{self, SILENCE_TIMEOUT, StreamCursor, StreamEnd},
 };
 use crate::{
@@ -31,9 +29,6 @@ use crate::{
     },
 };
 
-const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
-
 /// Maximum time for a server to accept a message that has no answer.
 pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -41,19 +36,10 @@ pub(super) struct StreamableHttp {
     endpoint: HttpEndpoint,
     inbound: ServerInbound,
     catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    session: Lock<ServerSession>,
+    session: ServerSession,
     in_flight: Lock<HashMap<u64, AbortHandle>>,
     tasks: TaskTracker,
     stop: CancellationToken,
-}
-
-/// The session that the server named in its answer to `initialize`. A modern server has none.
-#[derive(Clone, Default)]
-struct ServerSession {
-    id: Option<HeaderValue>,
-    version: Option<HeaderValue>,
-    /// True if the server does not know the session any more.
-    is_expired: bool,
 }
 
 impl StreamableHttp {
@@ -73,7 +59,7 @@ impl StreamableHttp {
     }
 
     pub(super) fn is_expired(&self) -> bool {
-        self.session.lock().is_expired
+        self.session.is_expired()
     }
 
     /// Sends the messages of the connection until it is closed.
@@ -125,7 +111,7 @@ impl StreamableHttp {
     fn cancel(self: &Arc<Self>, notification: Notification, guard: UnsentGuard) {
         let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
         let task = id.and_then(Id::new).and_then(|id| self.in_flight.lock().remove(&id.as_u64()?));
-        if self.session.lock().version.is_some() {
+        if self.session.has_version() {
             self.post_in_background(Message::Notification(notification), guard);
         }
         if let Some(task) = task {
@@ -150,7 +136,7 @@ impl StreamableHttp {
 
     /// Posts a message that has no answer.
     async fn post_unanswered(&self, message: Message, _guard: UnsentGuard) {
-        let posting = self.endpoint.post(&message, self.headers());
+        let posting = self.endpoint.post(&message, self.session.headers());
         let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
             tracing::debug!(server = self.inbound.server(), "server refused a notification");
             return;
@@ -179,7 +165,7 @@ impl StreamableHttp {
         let headers = match mirrored {
             Some(headers) => headers,
             None if is_initialize => HeaderMap::new(),
-            None => self.headers(),
+            None => self.session.headers(),
         };
         let is_stream = request.method == method::SUBSCRIPTIONS_LISTEN;
         let posted = self.endpoint.post(&Message::Request(request), headers).await;
@@ -205,7 +191,7 @@ impl StreamableHttp {
             return self.read_refusal(id, &HttpRefusal::read(response).await);
         }
         if is_initialize {
-            self.session.lock().id = response.headers().get(&SESSION_HEADER).cloned();
+            self.session.store_id(response.headers());
         }
         let silence = is_stream.then_some(SILENCE_TIMEOUT);
         let status = response.status().as_u16();
@@ -256,15 +242,12 @@ impl StreamableHttp {
 
     /// Returns whether this status means that the server has forgotten the session.
     pub(super) fn notice_expiry(&self, status: StatusCode) -> bool {
-        let mut session = self.session.lock();
-        if status != StatusCode::NOT_FOUND || session.id.is_none() {
-            return false;
-        }
-        if !std::mem::replace(&mut session.is_expired, true) {
+        let expiry = self.session.notice_expiry(status);
+        if expiry == SessionExpiry::New {
             tracing::info!(server = self.inbound.server(), "session expired; starting another");
             self.peer().retire();
         }
-        true
+        expiry != SessionExpiry::No
     }
 
     /// Reads the stream of a request. A legacy stream that was interrupted after an event with an
@@ -302,20 +285,9 @@ impl StreamableHttp {
     /// Handles the messages that answer a request.
     fn receive_messages(&self, id: u64, text: &Bytes, is_initialize: bool) {
         if is_initialize {
-            self.store_version(text);
+            self.session.store_version(text);
         }
         receive(text, self.peer(), &self.inbound.caused_by(id));
-    }
-
-    /// Stores the negotiated version, which every later request names.
-    fn store_version(&self, text: &Bytes) {
-        for message in parse_line(text) {
-            if let Ok(Message::Response(Reply { outcome: Ok(result), .. })) = message
-                && let Some(version) = edit::get_str(&result, "protocolVersion")
-            {
-                self.session.lock().version = HeaderValue::try_from(version).ok();
-            }
-        }
     }
 
     /// Handles the messages of a stream that belongs to no request.
@@ -324,7 +296,7 @@ impl StreamableHttp {
     }
 
     pub(super) async fn get(&self, cursor: &StreamCursor) -> Result<Response, CallError> {
-        let mut headers = self.headers();
+        let mut headers = self.session.headers();
         headers.extend(cursor.header());
         self.endpoint.get(headers).await
     }
@@ -343,17 +315,9 @@ impl StreamableHttp {
 
     /// Ends the session, if there is one.
     pub(super) async fn end_session(&self) {
-        let session = self.session.lock().clone();
-        if session.id.is_some() && !session.is_expired {
+        if self.session.is_open() {
             // A server that cannot end sessions on request forgets them after some time.
-            let _ = self.endpoint.delete(self.headers()).await;
+            let _ = self.endpoint.delete(self.session.headers()).await;
         }
-    }
-
-    /// Returns the headers of a legacy session.
-    fn headers(&self) -> HeaderMap {
-        let session = self.session.lock();
-        let headers = [(SESSION_HEADER, &session.id), (VERSION_HEADER, &session.version)];
-        headers.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 }

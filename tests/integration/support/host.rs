@@ -98,6 +98,11 @@ impl Host {
         self.write(reply.to_string()).await;
     }
 
+    /// Returns the number of lines received so far.
+    pub fn received_count(&self) -> usize {
+        self.lines.count()
+    }
+
     /// Returns every line received so far.
     pub fn received(&self) -> Vec<String> {
         self.lines.all()
@@ -268,6 +273,13 @@ impl ModernHost {
 
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         self.0.request(method, Self::meta(params)).await
+    }
+
+    /// Sends a request that declares these capabilities, and returns its result.
+    pub async fn request_as(&mut self, method: &str, params: Value, declared: &Value) -> Value {
+        let mut params = Self::meta(params);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared.clone();
+        self.0.request(method, params).await
     }
 
     pub async fn call(&mut self, name: &str, arguments: Value) -> Value {

@@ -38,6 +38,10 @@ impl Lines {
         self.grown.notify_waiters();
     }
 
+    pub fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
     pub fn all(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }

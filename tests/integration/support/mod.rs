@@ -1,6 +1,9 @@
 //! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
+#[cfg(target_os = "linux")]
+pub mod faults;
+mod golden;
 mod home;
 mod host;
 mod http;
@@ -21,6 +24,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
+pub use golden::Golden;
 pub use home::{AppFixture, Home, USER_CONFIG, app_files};
 pub use host::{Host, ModernHost, text_of};
 pub use http::client as http_client;

@@ -62,6 +62,11 @@ impl Program {
         self.child.stdin.take().expect("a pipe that is taken once")
     }
 
+    /// Takes the standard output, so that the test itself is the host.
+    pub fn take_stdout(&mut self) -> tokio::process::ChildStdout {
+        self.child.stdout.take().expect("a pipe that is taken once")
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id().expect("it has not been waited for")
     }

@@ -27,8 +27,8 @@ pub struct Proxy {
     arguments: Vec<String>,
     log_level: &'static str,
     environment: Vec<(String, String)>,
-    /// The limit of open descriptors, if not that of the test process.
-    descriptors: Option<u32>,
+    /// Commands of a shell that becomes dormouse after them.
+    shell_setup: Vec<String>,
     wrapped: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Proxy {
             arguments: Vec::new(),
             log_level: "debug",
             environment: Vec::new(),
-            descriptors: None,
+            shell_setup: Vec::new(),
             wrapped: Vec::new(),
         }
     }
@@ -104,16 +104,23 @@ impl Proxy {
     }
 
     /// Limits the open descriptors.
-    pub fn descriptors(mut self, limit: u32) -> Self {
-        self.descriptors = Some(limit);
+    pub fn descriptors(self, limit: u32) -> Self {
+        self.after(&format!("ulimit -n {limit}"))
+    }
+
+    /// Runs a command in the shell that becomes dormouse.
+    pub fn after(mut self, command: &str) -> Self {
+        self.shell_setup.push(command.to_owned());
         self
     }
 
     fn command(&self) -> Command {
-        let Some(limit) = self.descriptors else { return dormouse() };
+        if self.shell_setup.is_empty() {
+            return dormouse();
+        }
         let mut command = Command::new("sh");
-        let limited = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
-        command.args(["-c", &limited, env!("CARGO_BIN_EXE_dormouse")]);
+        let script = format!("{}; exec \"$0\" \"$@\"", self.shell_setup.join("; "));
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_dormouse")]);
         command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
         command
     }

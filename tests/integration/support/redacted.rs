@@ -19,6 +19,9 @@ pub fn redacted(text: &str) -> String {
         ("0.0.0.0:", chosen_port, "0.0.0.0:<port>"),
         ("20", rest_of_time, "<time>"),
         ("backups/20", rest_of_copy, "backups/<copy>"),
+        ("/catalogs/", digest, "/catalogs/<key>"),
+        ("/trusted/", digest, "/trusted/<config>"),
+        ("/logins/", digest, "/logins/<key>"),
         ("dormouse://results/", word, "dormouse://results/<id>"),
         ("/authorize?", word, "/authorize?<query>"),
         ("/callback?", word, "/callback?<query>"),
@@ -29,6 +32,12 @@ pub fn redacted(text: &str) -> String {
         text = replaced(&text, start, length, replacement);
     }
     without_durations(&text)
+}
+
+/// Returns the length of a hash in hexadecimal digits.
+fn digest(text: &str) -> Option<usize> {
+    let length = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    (length >= 32).then_some(length)
 }
 
 /// Replaces each `start` together with the text after it, as far as `length` measures it.

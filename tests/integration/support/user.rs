@@ -11,9 +11,12 @@ use tokio::{
 use super::{Host, PATIENCE, Proxy, dormouse, http_client, words_of};
 
 const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
+const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
 pub struct User {
     pub home: tempfile::TempDir,
+    /// The address of the session bus on which there may be a keychain.
+    bus: Option<String>,
 }
 
 impl User {
@@ -38,7 +41,22 @@ impl User {
     pub fn with_config(config: &Value) -> Self {
         let home = tempfile::tempdir().expect("the temporary directory is writable");
         std::fs::write(home.path().join("dormouse.json"), config.to_string()).unwrap();
-        Self { home }
+        Self { home, bus: None }
+    }
+
+    /// Lets the user have the keychain on a session bus.
+    #[must_use]
+    pub fn on_bus(mut self, address: &str) -> Self {
+        self.bus = Some(address.to_owned());
+        self
+    }
+
+    /// Returns the variables that say where the keychain is.
+    fn keychain(&self) -> [(&'static str, &str); 2] {
+        match &self.bus {
+            Some(address) => [(NO_KEYCHAIN, ""), (BUS, address)],
+            None => [(NO_KEYCHAIN, "1"), (BUS, "")],
+        }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -48,7 +66,7 @@ impl User {
         command.env("XDG_CACHE_HOME", self.home.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home.path()).kill_on_drop(true);
         // The settings of the person who runs the tests must not apply.
-        command.env(NO_KEYCHAIN, "1").env_remove("BROWSER").env_remove("SSH_CONNECTION");
+        command.envs(self.keychain()).env_remove("BROWSER").env_remove("SSH_CONNECTION");
         command
     }
 
@@ -92,7 +110,10 @@ impl User {
     /// Returns a dormouse of this user.
     pub fn proxy(&self) -> Proxy {
         let proxy = Proxy::with_config_at(&self.home.path().join("dormouse.json"));
-        proxy.at_home(self.home.path()).environment(NO_KEYCHAIN, "1").environment("BROWSER", "")
+        let proxy = proxy.at_home(self.home.path()).environment("BROWSER", "");
+        self.keychain()
+            .into_iter()
+            .fold(proxy, |proxy, (name, value)| proxy.environment(name, value))
     }
 
     /// Starts a dormouse of this user, and returns its host.

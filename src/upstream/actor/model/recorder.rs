@@ -9,7 +9,7 @@ use crate::{
     base::Lock,
     catalog::{LoadOrigin, ServerCatalog},
     protocol::Era,
-    upstream::{ChangeAudience, Observer, Phase, Question, Recalled, Upstream},
+    upstream::{ChangeAudience, Phase, Question, Recalled, ServerObserver, Upstream},
     wire::{Notification, Raw},
 };
 
@@ -51,7 +51,7 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+impl ServerObserver for Recorder {
     fn live(&self, catalog: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {
         let tool = catalog.tools.first().map_or("v0", |tool| tool.name.as_str());
         self.see(Seen::Live(tool[1..].parse().expect("a version")));

@@ -99,6 +99,7 @@ impl World {
     }
 
     /// Performs an action here and in the model.
+    #[expect(clippy::too_many_lines, reason = "a table of actions")]
     pub(in crate::upstream::actor) async fn act(&mut self, action: Action, model: &mut ActorModel) {
         match action {
             Action::Want { era, callers } => {

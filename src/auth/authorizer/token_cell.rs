@@ -1,0 +1,227 @@
+//! The token that the requests to one server carry, and what became of it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    auth::credential::Credential,
+    base::Lock,
+    store::{CHECK_INTERVAL, StoredVersion},
+    wire::credentials::Authorization,
+};
+
+/// Delay before another attempt after an early renewal has failed.
+const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Minimum age of a token that the server has never accepted before it is replaced. Without this
+/// limit, dormouse would request tokens in an endless loop.
+pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const LOGIN_EXPIRED: &str = " (the login has expired)";
+pub(super) const LOGIN_INVALID: &str = " (the login is no longer valid)";
+
+/// The current credentials of one server, and the history that decides whether to replace them.
+pub(super) struct TokenCell(Lock<TokenState>);
+
+struct TokenState {
+    current: CurrentCredential,
+    /// The version of the stored login when it was last read.
+    version: StoredVersion,
+    /// Identifies the stored login that was last read.
+    login_id: Option<String>,
+    checked_at: Instant,
+    /// True if `current` is newer than the stored login because saving it failed.
+    is_unsaved: bool,
+    /// The token that an authorization server granted last, and when.
+    last_grant: Option<(Authorization, Instant)>,
+    /// The token that the server accepted last.
+    accepted: Option<Authorization>,
+}
+
+/// The credentials that requests carry now.
+#[derive(Clone)]
+pub(super) enum CurrentCredential {
+    /// The stored login has to be read.
+    Unread,
+    /// There is no login, and the server has not asked for one so far.
+    NoLogin,
+    /// There is no token that the server would accept. `why` ends the sentence that tells the user
+    /// to log in.
+    LoginRequired {
+        why: String,
+    },
+    Token(Arc<CurrentToken>),
+    /// The token has expired and cannot be renewed. It is valid again if the clock was wrong.
+    Expired(Arc<CurrentToken>),
+}
+
+pub(super) struct CurrentToken {
+    pub(super) login: Credential,
+    pub(super) authorization: Authorization,
+    pub(super) renew_at: Option<SystemTime>,
+}
+
+impl CurrentToken {
+    fn of(login: Credential, random: f64) -> Option<Self> {
+        let authorization = login.authorization()?;
+        let renew_at = login.renew_at(random);
+        Some(Self { login, authorization, renew_at })
+    }
+}
+
+impl TokenCell {
+    pub(super) fn new() -> Self {
+        Self(Lock::new(TokenState {
+            current: CurrentCredential::Unread,
+            version: StoredVersion::default(),
+            login_id: None,
+            checked_at: Instant::now(),
+            is_unsaved: false,
+            last_grant: None,
+            accepted: None,
+        }))
+    }
+
+    /// Returns the current credentials. At intervals, `stored` tells the version of the stored
+    /// login, so that a change by another process is noticed.
+    pub(super) fn current(&self, stored: impl FnOnce() -> StoredVersion) -> CurrentCredential {
+        let mut state = self.0.lock();
+        let now = Instant::now();
+        // The user may have logged in since the last request was refused.
+        let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
+            || matches!(
+                state.current,
+                CurrentCredential::LoginRequired { .. } | CurrentCredential::Expired(_)
+            );
+        if is_due {
+            state.checked_at = now;
+            if stored() != state.version {
+                return CurrentCredential::Unread;
+            }
+        }
+        if let CurrentCredential::Expired(token) = &state.current
+            && !token.login.is_expired(SystemTime::now())
+        {
+            state.current = CurrentCredential::Token(token.clone());
+        }
+        state.current.clone()
+    }
+
+    /// Returns the current token.
+    pub(super) fn token(&self) -> Option<Arc<CurrentToken>> {
+        match &self.0.lock().current {
+            CurrentCredential::Token(token) => Some(token.clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns the version of the stored login when it was last read.
+    pub(super) fn version(&self) -> StoredVersion {
+        self.0.lock().version
+    }
+
+    /// Returns the id of the stored login that was last read.
+    pub(super) fn login_id(&self) -> Option<String> {
+        self.0.lock().login_id.clone()
+    }
+
+    /// Makes the next request read the stored login again.
+    pub(super) fn invalidate(&self) {
+        let mut state = self.0.lock();
+        (state.current, state.version) = (CurrentCredential::Unread, StoredVersion::default());
+    }
+
+    /// Sets the current credentials. `version`: the stored login's version from before it was read.
+    pub(super) fn set(&self, login: Option<Credential>, version: StoredVersion) {
+        let login = login.filter(Credential::was_granted);
+        let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
+        let mut state = self.0.lock();
+        state.version = version;
+        state.current = match token {
+            Some(Some(token)) => CurrentCredential::Token(Arc::new(token)),
+            Some(None) => CurrentCredential::LoginRequired { why: LOGIN_INVALID.to_owned() },
+            None => CurrentCredential::NoLogin,
+        };
+    }
+
+    /// Keeps a token that has expired and cannot be renewed. `version`: as for [`Self::set`].
+    pub(super) fn set_expired(&self, login: Credential, version: StoredVersion) {
+        self.set(Some(login), version);
+        let mut state = self.0.lock();
+        if let CurrentCredential::Token(token) = &state.current {
+            state.current = CurrentCredential::Expired(token.clone());
+        }
+    }
+
+    pub(super) fn require_login(&self, why: &str, version: StoredVersion) {
+        let mut state = self.0.lock();
+        (state.current, state.version) =
+            (CurrentCredential::LoginRequired { why: why.to_owned() }, version);
+    }
+
+    /// Uses the current token for a while longer before it is renewed.
+    pub(super) fn postpone_renewal(&self) {
+        let mut state = self.0.lock();
+        if let CurrentCredential::Token(token) = &state.current {
+            let renew_at = Some(SystemTime::now() + RENEWAL_RETRY_DELAY);
+            let (login, authorization) = (token.login.clone(), token.authorization.clone());
+            state.current =
+                CurrentCredential::Token(Arc::new(CurrentToken { login, authorization, renew_at }));
+        }
+    }
+
+    /// Returns the login in memory if it could not be saved and the stored login has not changed
+    /// since.
+    pub(super) fn unsaved_login(&self, version: StoredVersion) -> Option<Credential> {
+        let state = self.0.lock();
+        match &state.current {
+            CurrentCredential::Token(token) if state.is_unsaved && state.version == version => {
+                Some(token.login.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Records whether the current login is also the stored one.
+    pub(super) fn note_saved(&self, is_saved: bool) {
+        self.0.lock().is_unsaved = !is_saved;
+    }
+
+    /// Records which stored login was read last.
+    pub(super) fn note_read(&self, login_id: Option<String>) {
+        self.0.lock().login_id = login_id;
+    }
+
+    /// Records the token that an authorization server granted just now.
+    pub(super) fn note_granted(&self, token: Option<Authorization>) {
+        self.0.lock().last_grant = token.map(|token| (token, Instant::now()));
+    }
+
+    /// Records the token that the server accepted just now.
+    pub(super) fn note_accepted(&self, shown: &Authorization) {
+        let accepted = &mut self.0.lock().accepted;
+        if accepted.as_ref() != Some(shown) {
+            *accepted = Some(shown.clone());
+        }
+    }
+
+    /// Returns whether the server accepted this token last.
+    pub(super) fn was_accepted(&self, shown: Option<&Authorization>) -> bool {
+        self.0.lock().accepted.as_ref() == shown
+    }
+
+    /// Returns whether this token was granted recently and the server has never accepted it.
+    pub(super) fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
+        let state = self.0.lock();
+        let given = state.last_grant.as_ref().filter(|(token, _)| shown == Some(token));
+        given.is_some_and(|(_, since)| since.elapsed() < TRIAL_TIMEOUT)
+            && state.accepted.as_ref() != shown
+    }
+
+    /// Returns whether the current token differs from the refused one.
+    pub(super) fn is_other(&self, refused: Option<&Authorization>) -> bool {
+        self.token().is_some_and(|token| Some(&token.authorization) != refused)
+    }
+}

@@ -1,0 +1,219 @@
+//! A config file, found and read.
+
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    ConfigError, Dialect, Environment, ParsedConfig, TrustStore,
+    app_file_names::AppFileNames,
+    document::Document,
+    environment::{self, assignments},
+    format::Format,
+    parse::parse,
+    trust::place_fingerprint,
+};
+use crate::base::{read_at_most, read_bounded};
+
+/// Maximum size of a config, in bytes.
+const MAX_CONFIG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A config file that was found or named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundConfig {
+    pub path: PathBuf,
+    /// True if the file was found in the working directory, so that it must be trusted.
+    pub needs_trust: bool,
+    pub(super) app_file_names: AppFileNames,
+}
+
+impl FoundConfig {
+    /// Reads the file, and `.env` next to it. The `.env` of a config that was never trusted is not
+    /// read.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub(crate) fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
+        let is_known = store.is_some_and(|store| store.knows(&self.path));
+        let has_variables = !self.needs_trust || is_known;
+        ConfigFile::read(self, has_variables)
+    }
+
+    /// Reads the file and `.env` next to it, for a user who decides whether to trust them.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub(crate) fn read_to_trust(self) -> Result<ConfigFile, ConfigError> {
+        ConfigFile::read(self, true)
+    }
+}
+
+/// A config file, read once: the text that is checked for trust is the text that is run.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub path: PathBuf,
+    pub(super) needs_trust: bool,
+    /// True if `.env` may be read.
+    pub(super) has_variables: bool,
+    pub(super) text: Vec<u8>,
+    /// The content of `.env` next to the file; empty if there is none.
+    pub(super) variables: Vec<u8>,
+    /// True if the file exists.
+    pub(super) is_written: bool,
+    pub(super) app_file_names: AppFileNames,
+}
+
+impl ConfigFile {
+    /// Reads a file, and `.env` next to it if `has_variables` is set.
+    fn read(found: FoundConfig, has_variables: bool) -> Result<Self, ConfigError> {
+        let FoundConfig { path, needs_trust, app_file_names } = found;
+        let unreadable = |path: &Path, source| {
+            let path = path.to_owned();
+            ConfigError::Unreadable { path, source }
+        };
+        // A config that the user names may be a pipe.
+        let text = if needs_trust {
+            read_bounded(&path, MAX_CONFIG_BYTES)
+        } else {
+            read_at_most(&path, MAX_CONFIG_BYTES)
+        };
+        let text = text.map_err(|source| unreadable(&path, source))?;
+        let beside = path.with_file_name(".env");
+        let variables = if has_variables && beside.is_file() {
+            read_bounded(&beside, environment::MAX_VARIABLES)
+                .map_err(|source| unreadable(&beside, source))?
+        } else {
+            Vec::new()
+        };
+        let is_written = true;
+        Ok(Self { path, needs_trust, has_variables, text, variables, is_written, app_file_names })
+    }
+
+    /// Returns a file that does not exist yet. A `.env` may exist in its directory.
+    pub(crate) fn unwritten(path: PathBuf, text: &str, app_file_names: AppFileNames) -> Self {
+        let text = text.as_bytes().to_vec();
+        let variables = read_bounded(&path.with_file_name(".env"), environment::MAX_VARIABLES);
+        let variables = variables.unwrap_or_default();
+        let (needs_trust, has_variables, is_written) = (false, true, false);
+        Self { path, needs_trust, has_variables, text, variables, is_written, app_file_names }
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// If it cannot be read any more.
+    pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
+        let Self { needs_trust, has_variables, app_file_names, .. } = *self;
+        let found = FoundConfig { path: self.path.clone(), needs_trust, app_file_names };
+        Self::read(found, has_variables)
+    }
+
+    /// Validates the file.
+    ///
+    /// # Errors
+    /// Every problem of the text.
+    pub(crate) fn parse(&self, environment: &Environment) -> Result<ParsedConfig, ConfigError> {
+        let text = str::from_utf8(&self.text).map_err(|error| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            ConfigError::Unreadable { path: self.path.clone(), source }
+        })?;
+        parse(text, &self.path, environment)
+    }
+
+    /// Returns the system that the file was written for, if it is not dormouse.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        Document::parse_or_empty(&self.text(), &self.path).ok()?.dialect()
+    }
+
+    /// Returns the entries of the servers as written, with the keys of a dormouse config.
+    ///
+    /// # Errors
+    /// If the text cannot be parsed.
+    pub(crate) fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
+        let mut root = Document::parse_or_empty(&self.text(), &self.path)?.value();
+        Ok(match root.get_mut("mcpServers").map(Value::take) {
+            Some(Value::Object(entries)) => entries,
+            _ => Map::new(),
+        })
+    }
+
+    /// Returns the names of the variables in `.env`.
+    pub(crate) fn variable_names(&self) -> Vec<String> {
+        assignments(&self.variables).0.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Returns the value of a variable in `.env`.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let pairs = assignments(&self.variables).0.into_iter().rev();
+        pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// Returns whether the file was found in the working directory.
+    pub(crate) fn needs_trust(&self) -> bool {
+        self.needs_trust
+    }
+
+    /// Returns whether the file exists.
+    pub(crate) fn is_written(&self) -> bool {
+        self.is_written
+    }
+
+    /// Returns whether another program keeps its servers in this file, so that dormouse never
+    /// writes it.
+    pub(crate) fn is_of_app(&self) -> bool {
+        // A link may have another name than its target.
+        let target = self.path.canonicalize().unwrap_or_default();
+        [&self.path, &target].into_iter().any(|path| self.app_file_names.include(path))
+            && Document::parse_or_empty(&self.text(), &self.path)
+                .is_ok_and(|document| document.dialect().is_none())
+    }
+
+    pub(crate) fn is_yaml(&self) -> bool {
+        Format::of(&self.path) == Format::Yaml
+    }
+
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.text)
+    }
+
+    /// Returns the variables of the process and of `.env`.
+    pub(crate) fn environment(&self) -> Environment {
+        Environment::of_process().with_lines_beside(&self.path, &self.variables)
+    }
+
+    /// Checks that a config found in the working directory was trusted with this content.
+    ///
+    /// # Errors
+    /// If it was not.
+    pub(crate) fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
+        if !self.needs_trust || self.is_trusted(store) {
+            return Ok(());
+        }
+        Err(ConfigError::Untrusted { path: self.path.clone() })
+    }
+
+    pub(super) fn is_trusted(&self, store: &TrustStore) -> bool {
+        store.trusts(&self.path, &self.content())
+    }
+
+    /// Records that this content is trusted from now on.
+    ///
+    /// # Errors
+    /// If the record cannot be written.
+    pub(crate) fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
+        store.trust(&self.path, &self.content())
+    }
+
+    /// Returns a name for the data that belong to the config at this place, whatever its content.
+    pub(crate) fn fingerprint(&self) -> String {
+        place_fingerprint(&self.path)
+    }
+
+    /// Returns the content that is trusted: with `.env`, since its values can be part of a command.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        [self.text.as_slice(), b"\0", &self.variables].concat()
+    }
+}

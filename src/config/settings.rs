@@ -1,0 +1,107 @@
+//! The settings for all servers, and their change while dormouse runs.
+
+use super::{
+    Profiles,
+    keys::{HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings},
+};
+
+/// The settings for all servers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    pub lists: ListSettings,
+    pub loading: LoadSettings,
+    pub limits: Limits,
+    pub http: HttpSettings,
+    pub profiles: Profiles,
+    /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
+    /// a config.
+    pub lineage: Option<String>,
+    pub wrapping: Wrapping,
+    pub server_paths: ServerPaths,
+}
+
+/// The source of the servers: a config, or the command line with the one server that is wrapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wrapping {
+    #[default]
+    None,
+    /// The server's names have no prefix, and requests with unknown methods pass to it.
+    Shared,
+    /// As `Shared`, and its only host reads the server's lists itself: dormouse requests none.
+    Exclusive,
+}
+
+/// The paths of the endpoints of single servers over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerPaths {
+    /// `/servers/<name>/…`
+    #[default]
+    Prefixed,
+    /// Also `/<name>/…`.
+    AlsoAtRoot,
+}
+
+impl Settings {
+    /// Returns these settings as a running dormouse can adopt them in place of `now`, and the keys
+    /// that keep their values until the next start.
+    pub(crate) fn adopted(&self, now: &Self) -> (Self, Vec<String>) {
+        let (lists, of_lists) = self.lists.adopted(&now.lists);
+        let (loading, of_loading) = self.loading.adopted(&now.loading);
+        let (limits, of_limits) = self.limits.adopted(&now.limits);
+        let (http, of_http) = self.http.adopted(&now.http);
+        let adopted = Self {
+            lists,
+            loading,
+            limits,
+            http,
+            profiles: self.profiles.clone(),
+            lineage: self.lineage.clone(),
+            wrapping: now.wrapping,
+            server_paths: now.server_paths,
+        };
+        (adopted, [of_lists, of_loading, of_limits, of_http].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{
+        super::{Environment, parse},
+        *,
+    };
+
+    fn settings(text: &str) -> Settings {
+        let parsed = parse(text, Path::new("c.json"), &Environment::default());
+        parsed.unwrap().config.settings
+    }
+
+    #[test]
+    fn keys_of_the_next_start_keep_their_values() {
+        let (now, wanted) = (
+            Settings::default(),
+            settings(
+                r#"{"surface": "direct", "descriptionBudget": 0, "settle": "1ms",
+                    "catalogTtl": 0, "loads": "session", "maxMessageBytes": 2048,
+                    "authTokens": ["t"], "trustedProxies": ["10.0.0.0/8"],
+                    "apiTokens": ["u"], "listen": ":80"}"#,
+            ),
+        );
+        let (adopted, fixed) = wanted.adopted(&now);
+        assert_eq!(fixed, ["loads", "catalogTtl", "maxMessageBytes", "apiTokens", "listen"]);
+        assert_eq!(adopted.lists, wanted.lists);
+        assert_eq!(adopted.loading.settle, wanted.loading.settle);
+        assert_eq!(adopted.loading.catalog_ttl, now.loading.catalog_ttl);
+        assert_eq!(adopted.http.auth_tokens, ["t"]);
+        assert_eq!(adopted.http.trusted_proxies, wanted.http.trusted_proxies);
+        assert_eq!((adopted.http.listen, adopted.limits), (None, now.limits.clone()));
+        assert_eq!(wanted.adopted(&wanted), (wanted.clone(), Vec::new()));
+    }
+
+    #[test]
+    fn debug_output_has_no_tokens() {
+        let shown = format!("{:?}", settings(r#"{"authTokens": ["s3cret"], "listen": ":80"}"#));
+        assert!(shown.contains("listen: \":80\"") && !shown.contains("s3cret"), "{shown}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Serves hosts and operators over HTTP, from the start to the end.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    connections,
+    front::HttpFront,
+    guard::{Guard, GuardState, HttpAccess, RefusalLog},
+    root_paths::with_servers_at_root,
+    routes::router,
+};
+use crate::{config::ServerPaths, proxy::Fleet};
+
+/// Maximum time to answer requests in flight when dormouse shuts down.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// The routes over HTTP, and the access to them.
+pub(crate) struct HttpRoutes {
+    pub access: HttpAccess,
+    /// The routes for operators.
+    pub api: Router,
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// When the address cannot be used.
+pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Serves hosts, and the API to operators, until `stop` is cancelled; then answers the requests in
+/// flight.
+///
+/// # Errors
+/// When the task that accepts connections panics. If connections cannot be accepted, that task
+/// retries.
+pub(crate) async fn serve(
+    fleet: Arc<Fleet>,
+    listener: TcpListener,
+    routes: HttpRoutes,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let HttpRoutes { access, api } = routes;
+    let address = listener.local_addr()?;
+    let guard = Guard::new(access, address);
+    let guard_state =
+        Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
+    let front = Arc::new(HttpFront::new(fleet, address));
+    let plain = router(&front, guard_state, api);
+    let app = match front.fleet.settings().server_paths {
+        ServerPaths::Prefixed => plain,
+        ServerPaths::AlsoAtRoot => with_servers_at_root(plain, &front),
+    };
+    let expiring = {
+        let front = front.clone();
+        tokio::spawn(async move { front.expire().await })
+    };
+    let stopping = {
+        let (front, stop) = (front.clone(), stop.clone());
+        async move {
+            stop.cancelled().await;
+            // Long-lived streams end now; requests in flight are still answered.
+            front.stop.cancel();
+            front.fleet.end_logins();
+        }
+    };
+    let mut serving = tokio::spawn({
+        let stop = stop.clone();
+        async move { tokio::join!(connections::serve(listener, app, stop), stopping) }
+    });
+    let served = tokio::select! {
+        served = &mut serving => served.map(|_| ()),
+        () = async {
+            stop.cancelled().await;
+            tokio::time::sleep(DRAIN_TIMEOUT).await;
+        } => {
+            serving.abort();
+            Ok(())
+        }
+    };
+    expiring.abort();
+    front.sessions.end_all().await;
+    front.tasks.close();
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, front.tasks.wait()).await;
+    served.map_err(io::Error::other)
+}

@@ -1,0 +1,76 @@
+//! One request of a host to one server.
+
+use super::{approval::Approval, feature::Feature};
+use crate::{
+    catalog::ServerId,
+    proxy::{Caller, instance::Instance},
+    upstream::Lease,
+    wire::Raw,
+};
+
+/// A request of a host to one server, as the stages get it.
+pub(in crate::proxy) struct Call<'a> {
+    pub(super) server: ServerId,
+    pub(super) caller: &'a Caller,
+    pub(super) method: &'a str,
+    pub(super) params: Option<Raw>,
+    /// The part of the server that the config has to allow.
+    pub(super) feature: Option<Feature>,
+    pub(super) connection: Connection,
+    /// The check that is repeated when the server is awake.
+    pub(super) approval: Option<Approval<'a>>,
+    /// True if dormouse has made a task of a call and has to wait for its result.
+    pub(super) is_task: bool,
+}
+
+/// The connection on which a request is sent.
+pub(super) enum Connection {
+    /// That of the caller's instance, which is woken or loaded.
+    OfCaller,
+    /// This one, which is awake.
+    Given(Instance, Lease),
+}
+
+impl<'a> Call<'a> {
+    pub(in crate::proxy) fn new(
+        server: ServerId,
+        caller: &'a Caller,
+        method: &'a str,
+        params: Option<Raw>,
+    ) -> Self {
+        Self {
+            server,
+            caller,
+            method,
+            params,
+            feature: Feature::of_method(method),
+            connection: Connection::OfCaller,
+            approval: None,
+            is_task: false,
+        }
+    }
+
+    pub(in crate::proxy) fn method(&self) -> &'a str {
+        self.method
+    }
+
+    /// Sends the request on this connection only.
+    pub(in crate::proxy) fn on(self, instance: Instance, lease: Lease) -> Self {
+        Self { connection: Connection::Given(instance, lease), ..self }
+    }
+
+    /// Replaces the part of the server that the method belongs to.
+    pub(in crate::proxy) fn about(self, feature: Feature) -> Self {
+        Self { feature: Some(feature), ..self }
+    }
+
+    /// Adds a check that is made when the server is awake.
+    pub(in crate::proxy) fn approved_by(self, approval: Option<Approval<'a>>) -> Self {
+        Self { approval, ..self }
+    }
+
+    /// Has the pipeline wait for the result of the task that the request creates.
+    pub(in crate::proxy) fn awaiting_task(self, is_task: bool) -> Self {
+        Self { is_task, ..self }
+    }
+}

@@ -1,0 +1,78 @@
+//! The interface of all stores.
+
+use std::{fmt, io};
+
+use super::{PruneLimits, StoreLease, StoredVersion};
+
+/// A collection of values by name. Every method may block.
+///
+/// A value is replaced as a whole, so that a reader sees either the old or the new one. A name has
+/// an extension that tells the kind of its value, and is a valid file name.
+///
+/// Users of a value change it in one of two ways: with [`put`](Self::put) under a lease that covers
+/// the name, or with [`update`](Self::update) without any lease of the store.
+pub(crate) trait Store: fmt::Debug + Send + Sync {
+    /// Returns a value; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::FileTooLarge`] if the value has more bytes, [`io::ErrorKind::InvalidInput`]
+    /// if something else has its name; others if it cannot be read.
+    fn get(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>>;
+
+    fn exists(&self, name: &str) -> bool;
+
+    /// Returns the version of a value, which changes with it. The value is not read.
+    fn version(&self, name: &str) -> StoredVersion;
+
+    /// Replaces a value. The caller holds a lease that covers its name.
+    ///
+    /// # Errors
+    /// If the value cannot be written; the old one stays.
+    fn put(&self, name: &str, value: &[u8]) -> io::Result<()>;
+
+    /// Replaces a value that still has the version `seen`. Returns `false` if another process or
+    /// task has changed it since; the caller then reads it again. The caller holds no lease.
+    ///
+    /// # Errors
+    /// If the value cannot be written; the old one stays.
+    fn update(&self, name: &str, seen: StoredVersion, value: &[u8]) -> io::Result<bool>;
+
+    /// Removes a value. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove(&self, name: &str) -> io::Result<bool>;
+
+    /// Gives a value another name. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    fn rename(&self, from: &str, to: &str) -> io::Result<bool>;
+
+    /// Takes the lease of this name; `None` while another process or task has it.
+    ///
+    /// # Errors
+    /// If leases cannot be had here.
+    fn try_lease(&self, name: &str) -> io::Result<Option<StoreLease>>;
+
+    /// Ensures, until the result is dropped, that a value of this size can replace the present one.
+    /// A store that cannot ensure it returns at once.
+    ///
+    /// # Errors
+    /// If there is no space.
+    fn reserve(&self, _name: &str, _bytes: usize) -> io::Result<Box<dyn Send + Sync>> {
+        Ok(Box::new(()))
+    }
+
+    /// Removes the oldest values beyond the limits.
+    fn prune(&self, limits: &PruneLimits);
+
+    /// Checks that values can be written.
+    ///
+    /// # Errors
+    /// If they cannot.
+    fn check_writable(&self) -> io::Result<()>;
+
+    /// Returns where a value is, for messages: a path or a URL.
+    fn describe(&self, name: &str) -> String;
+}

@@ -1,0 +1,59 @@
+//! The ways to proceed with a call, and the results that dormouse composes itself.
+
+use crate::{
+    base::is_hidden,
+    catalog::{OfferId, ServerId},
+    wire::{Raw, edit},
+};
+
+/// The way to proceed with a `tools/call`.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Action {
+    /// A complete result, which dormouse composed itself.
+    Answer(Raw),
+    /// A load of this offer, after which the request is evaluated again.
+    Load { offer: OfferId },
+    /// A read of the stored catalogs of servers that are not loaded, after which the request is
+    /// evaluated again.
+    Recall,
+    /// The creation of the search index, which takes a while, after which the request is evaluated
+    /// again on the same snapshot.
+    Index,
+    /// A check whether this tool, withheld because its definition has changed, has been approved
+    /// since. If so, the request is evaluated again; otherwise `result` is returned.
+    Reexamine { server: ServerId, result: Raw },
+    /// A `tools/call` of this server with `params`. Its result is returned unchanged.
+    Forward { server: ServerId, params: Raw },
+}
+
+/// Returns a tool result that reports an error.
+pub(super) fn failure(message: impl AsRef<str>) -> Action {
+    Action::Answer(failed(message))
+}
+
+/// Returns the result of a `tools/call` that failed before it reached the server.
+pub(crate) fn failed(message: impl AsRef<str>) -> Raw {
+    Raw::encode(&serde_json::json!({
+        "content": [{"type": "text", "text": message.as_ref()}],
+        "isError": true,
+    }))
+}
+
+/// Returns the result of a call of a changed tool that has to be approved first.
+pub(crate) fn blocked(server: &str, tool: &str) -> Raw {
+    failed(format!(
+        "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
+         was first seen, or cannot be compared. The user has to review it and run: dormouse \
+         approve {server} {tool}"
+    ))
+}
+
+/// Returns the result of a `tools/call` with JSON as its text, and a note on how to see what the
+/// text omits.
+pub(super) fn answered(json: &Raw, note: Option<&str>) -> Raw {
+    let json = edit::escaped(json, is_hidden).to_string();
+    let texts = std::iter::once(json.as_str()).chain(note);
+    let content: Vec<_> =
+        texts.map(|text| serde_json::json!({"type": "text", "text": text})).collect();
+    Raw::encode(&serde_json::json!({"content": content}))
+}

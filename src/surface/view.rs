@@ -1,0 +1,155 @@
+//! The snapshot as a host sees it, and the resolution of tool names in it.
+
+use super::{
+    action::{Action, blocked, failure},
+    name_list::{MAX_NAME_LIST_BYTES, name_list},
+    text,
+};
+use crate::{
+    catalog::{ServerId, Snapshot, ToolRef, ToolResolution, WithheldReason},
+    config::Surface,
+    wire::{Raw, edit},
+};
+
+/// A snapshot, and the way in which a host sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub snapshot: &'a Snapshot,
+    pub surface: Surface,
+    /// The state of MCP Apps, if the host can show the interfaces of tools.
+    pub apps: Option<Apps>,
+}
+
+/// The state of MCP Apps in a host that can show them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Apps {
+    /// The server whose interface the host has read last. Calls of an MCP App are meant for this
+    /// server.
+    pub last_read: Option<ServerId>,
+}
+
+impl View<'_> {
+    /// Returns the instructions of the only server, if it is live.
+    pub(super) fn own_instructions(self) -> Option<String> {
+        let mut live = self.snapshot.live();
+        live.find_map(|(_, _, exposed)| exposed.catalog.greeting.instructions.clone())
+    }
+
+    /// Returns the server of the offer at this position.
+    pub(super) fn server(self, offer: usize) -> ServerId {
+        self.snapshot.offers[offer].server()
+    }
+
+    /// Returns the action that loads the offer at this position.
+    pub(super) fn load(self, offer: usize) -> Action {
+        Action::Load { offer: self.snapshot.offers[offer].id }
+    }
+
+    /// Returns whether the list contains tools of servers under their own names.
+    pub(super) fn lists_tools(self) -> bool {
+        matches!(self.surface, Surface::Activate | Surface::Direct)
+    }
+
+    /// Returns whether the lists contain known tools of servers that are not loaded.
+    pub(crate) fn shows_known(self) -> bool {
+        self.lists_tools()
+    }
+
+    pub(super) fn call_directly(self, name: &str, params: &Raw) -> Action {
+        match self.resolve(name) {
+            Ok(at) => {
+                let (_, tool) = self.snapshot.tools().tool(at);
+                let params = if tool.name == name {
+                    params.clone()
+                } else {
+                    edit::set(params, "name", &Raw::encode(&tool.name))
+                };
+                Action::Forward { server: self.server(at.offer), params }
+            }
+            Err(action) => action,
+        }
+    }
+
+    /// Forwards a call that an agent made through one of dormouse's tools.
+    pub(super) fn call_instead(self, at: ToolRef, params: &Raw, arguments: &Raw) -> Action {
+        let (_, tool) = self.snapshot.tools().tool(at);
+        let name = Raw::encode(&tool.name);
+        let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
+        Action::Forward { server: self.server(at.offer), params }
+    }
+
+    /// Returns the live tool of this name, or else the action to take.
+    pub(super) fn resolve(self, name: &str) -> Result<ToolRef, Action> {
+        let resolved = match self.snapshot.tools().resolve_tool(name) {
+            ambiguous @ ToolResolution::Ambiguous { .. } => {
+                self.resolve_for_app(name).unwrap_or(ambiguous)
+            }
+            resolved => resolved,
+        };
+        self.judge(name, resolved)
+    }
+
+    /// Returns the tool of this name of the server whose app the host has shown last.
+    fn resolve_for_app(self, name: &str) -> Option<ToolResolution> {
+        let mut offers = self.snapshot.offers_of(self.apps?.last_read?);
+        offers.find_map(|(offer, _)| {
+            let own = self.snapshot.tools().resolve_in(offer, name);
+            matches!(own, ToolResolution::Tool(_)).then_some(own)
+        })
+    }
+
+    /// Returns the tool of this name, loaded or only known, or else the action to take.
+    pub(super) fn resolve_known(self, name: &str) -> Result<ToolRef, Action> {
+        match self.snapshot.tools().known_tool(name) {
+            Some(at) => Ok(at),
+            None => self.resolve(name),
+        }
+    }
+
+    pub(super) fn judge(self, name: &str, resolved: ToolResolution) -> Result<ToolRef, Action> {
+        match resolved {
+            ToolResolution::Tool(at) => Ok(at),
+            ToolResolution::NeedsLoad { offer } => Err(self.load(offer)),
+            ToolResolution::Ambiguous { candidates } => Err(failure(format!(
+                "The tool name {} is ambiguous. It could be: {}",
+                text::repeated(name),
+                name_list(&candidates, MAX_NAME_LIST_BYTES)
+            ))),
+            ToolResolution::Withheld { offer, tool, why } => Err(self.withheld(offer, &tool, why)),
+            ToolResolution::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
+        }
+    }
+
+    /// Returns `action`, unless the stored catalogs of unloaded servers may change the outcome.
+    pub(super) fn recall_or(self, action: Action) -> Action {
+        if self.snapshot.is_recalled { action } else { Action::Recall }
+    }
+
+    pub(super) fn withheld(self, offer: usize, tool: &str, why: WithheldReason) -> Action {
+        let name = &self.snapshot.offers[offer].name;
+        match why {
+            WithheldReason::SwitchedOff => failure(format!(
+                "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
+            )),
+            WithheldReason::Changed => {
+                Action::Reexamine { server: self.server(offer), result: blocked(name, tool) }
+            }
+        }
+    }
+
+    fn unknown_tool(self, name: &str) -> String {
+        let name = &text::repeated(name);
+        let names =
+            self.snapshot.tools().known_tools().map(|at| self.snapshot.tools().qualified(at));
+        let near = text::near_misses(name, names);
+        let unloaded = self.snapshot.loadable();
+        match (near.is_empty(), unloaded.is_empty()) {
+            (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
+            (true, false) => format!(
+                "Unknown tool: {name}. These servers are not loaded yet and may have it: {}",
+                name_list(&unloaded, MAX_NAME_LIST_BYTES)
+            ),
+            (true, true) => format!("Unknown tool: {name}"),
+        }
+    }
+}
