@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{
-    SessionModel,
-    scenario::{Item, Millis, Step, generate_step},
+    IDLE_TIMEOUT, REQUEST_TIMEOUT, SessionModel,
+    scenario::{Action, Item, Millis, RESOURCES, Step, generate_step},
     world::World,
 };
-use crate::base::{Sequence, check_sequences};
+use crate::{
+    base::{Sequence, check_sequences},
+    protocol::Era,
+};
 
-const DEFAULT_COUNT: u64 = 1000;
+const DEFAULT_COUNT: u64 = 600;
 const MAX_STEPS: usize = 50;
 /// The time in which the servers are met before the first step.
 const START: Millis = 1000;
@@ -159,7 +162,7 @@ async fn play(sequence: &Sequence<(), Step>) -> Result<BTreeSet<&'static str>, S
     run.advance(run.now + REST).await;
     run.compare()?;
     for slot in run.model.hosts.keys().copied().collect::<Vec<_>>() {
-        let action = super::scenario::Action::Detach { slot };
+        let action = Action::Detach { slot };
         run.step(&Step { after: 1, action }).await?;
     }
     run.advance(run.now + REST).await;
@@ -168,16 +171,59 @@ async fn play(sequence: &Sequence<(), Step>) -> Result<BTreeSet<&'static str>, S
     Ok(run.kinds)
 }
 
+fn play_in_virtual_time(sequence: &Sequence<(), Step>) -> Result<BTreeSet<&'static str>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(play(sequence))
+}
+
 #[test]
 fn hosts_get_exactly_their_messages_and_servers_exactly_their_subscriptions() {
     let mut kinds = BTreeSet::new();
     let count = check_sequences(DEFAULT_COUNT, generate, |sequence| {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_time().start_paused(true).build();
-        kinds.extend(runtime.expect("a runtime").block_on(play(sequence))?);
+        kinds.extend(play_in_virtual_time(sequence)?);
         Ok(())
     });
     println!("{count} sequences, in which hosts got: {kinds:?}");
     let is_complete = count < DEFAULT_COUNT || kinds.len() == KINDS;
     assert!(is_complete, "something never happens: {kinds:?}");
+}
+
+/// Plays actions of which each follows the one before after a number of milliseconds.
+fn check(actions: impl IntoIterator<Item = (Millis, Action)>) {
+    let steps = actions.into_iter().map(|(after, action)| Step { after, action });
+    let sequence = Sequence { setting: (), events: steps.collect() };
+    if let Err(failure) = play_in_virtual_time(&sequence) {
+        panic!("{failure}");
+    }
+}
+
+/// Returns the actions of a legacy host that subscribes to a resource.
+fn subscribing(uri: &str) -> [(Millis, Action); 3] {
+    let resource = RESOURCES.iter().position(|known| *known == uri).expect("a known resource");
+    let attach = Action::Attach { slot: 0, era: Era::Legacy, drops: false };
+    let initialize = Action::Initialize { slot: 0 };
+    [(1, attach), (1, initialize), (1, Action::Subscribe { slot: 0, resource })]
+}
+
+#[test]
+fn subscription_without_an_answer_is_ended_at_its_server() {
+    check(
+        subscribing("a:hangs").into_iter().chain([(REQUEST_TIMEOUT + 2, Action::Ping { slot: 0 })]),
+    );
+}
+
+#[test]
+fn cancelled_subscription_is_ended_at_its_server() {
+    let cancel = Action::Cancel { slot: 0, position: 0 };
+    check(subscribing("a:300").into_iter().chain([(100, cancel)]));
+}
+
+#[test]
+fn unsubscribing_before_the_answer_lets_the_server_sleep() {
+    let unsubscribe = Action::Unsubscribe { slot: 0, resource: 5 };
+    assert_eq!(RESOURCES[5], "b:300");
+    let later = Action::Ping { slot: 0 };
+    let actions = [(100, unsubscribe), (IDLE_TIMEOUT + 400, later)];
+    check(subscribing("b:300").into_iter().chain(actions));
 }
