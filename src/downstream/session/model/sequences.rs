@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{
-    IDLE_TIMEOUT, REQUEST_TIMEOUT, SessionModel,
+    IDLE_TIMEOUT, REQUEST_TIMEOUT, SLEEPER, SessionModel,
     scenario::{Action, Item, Millis, RESOURCES, Step, generate_step},
     world::World,
 };
 use crate::{
     base::{Sequence, check_sequences},
-    protocol::Era,
+    protocol::{Era, LogLevel},
 };
 
 const DEFAULT_COUNT: u64 = 600;
@@ -226,4 +226,12 @@ fn unsubscribing_before_the_answer_lets_the_server_sleep() {
     let later = Action::Ping { slot: 0 };
     let actions = [(100, unsubscribe), (IDLE_TIMEOUT + 400, later)];
     check(subscribing("b:300").into_iter().chain(actions));
+}
+
+#[test]
+fn message_of_a_server_does_not_keep_it_awake() {
+    let log = Action::Log { server: SLEEPER, level: LogLevel::Warning, count: 1 };
+    let later = Action::Ping { slot: 0 };
+    let actions = [(IDLE_TIMEOUT - 200, log), (400, later)];
+    check(subscribing("b:refused").into_iter().chain(actions));
 }
