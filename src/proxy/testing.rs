@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Fleet, Storage};
 use crate::{
     auth::{Auth, LoginCommand, LoginStore},
-    config::{Environment, parse},
+    config::{Config, Environment, parse},
     upstream::Opener,
 };
 
@@ -17,9 +17,13 @@ pub(crate) fn fleet_in_memory(
     config: &str,
     servers: impl IntoIterator<Item = Arc<MemoryServer>>,
 ) -> Arc<Fleet> {
-    let parsed = parse(config, "dormouse.json".as_ref(), &Environment::default());
     let auth = Auth::new(LoginStore::new(None, false), LoginCommand::default());
     let opener = Opener::in_memory(servers);
-    let config = parsed.expect("a valid config").config;
-    Fleet::with_opener(config, opener, Storage::default(), auth)
+    Fleet::with_opener(parse_config(config), opener, Storage::default(), auth)
+}
+
+/// Reads the text of a valid config file.
+pub(crate) fn parse_config(config: &str) -> Config {
+    let parsed = parse(config, "dormouse.json".as_ref(), &Environment::default());
+    parsed.expect("a valid config").config
 }

@@ -274,6 +274,21 @@ impl SessionModel {
         true
     }
 
+    /// Replaces the instance of a server that answers nothing at the moment: subscriptions move to
+    /// the new one.
+    fn reload(&mut self, server: usize) -> bool {
+        let requests = self.hosts.values().flat_map(|host| &host.requests);
+        let streams = self.hosts.values().flat_map(|host| &host.streams);
+        let being_opened = streams.filter_map(|stream| stream.current.as_ref());
+        let is_in_use = requests.map(|request| request.work.server()).any(|of| of == server)
+            || being_opened.map(|(uri, _)| server_of(uri)).any(|of| of == server);
+        if !is_in_use && server == SLEEPER {
+            self.is_awake = self.is_wanted(SLEEPER);
+            self.touch();
+        }
+        !is_in_use
+    }
+
     // The passage of time.
 
     fn next_timer(&self) -> Option<Millis> {

@@ -97,6 +97,10 @@ pub(super) enum Action {
     },
     /// The server that sleeps exits.
     Die,
+    /// The config gives a server another environment, so that a new instance replaces it.
+    Reload {
+        server: usize,
+    },
 }
 
 /// A message to a host.
@@ -144,7 +148,7 @@ pub(super) fn generate_step(rng: &mut fastrand::Rng) -> Step {
     let resource = rng.usize(..RESOURCES.len());
     let levels = [LogLevel::Debug, LogLevel::Info, LogLevel::Warning, LogLevel::Error];
     let level = levels[rng.usize(..levels.len())];
-    let action = match rng.u8(..64) {
+    let action = match rng.u8(..66) {
         0..8 => {
             let era = if rng.bool() { Era::Legacy } else { Era::Modern };
             Action::Attach { slot, era, drops: rng.u8(..4) == 0 }
@@ -174,7 +178,8 @@ pub(super) fn generate_step(rng: &mut fastrand::Rng) -> Step {
         54..55 => Action::ChangeResources { server },
         55..60 => Action::Update { resource },
         60..63 => Action::Log { server, level, count: [1, 1, 60][rng.usize(..3)] },
-        _ => Action::Die,
+        63 => Action::Die,
+        _ => Action::Reload { server },
     };
     Step { after: [1, 5, 20, 120, 400, 2500][rng.usize(..6)], action }
 }

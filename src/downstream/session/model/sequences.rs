@@ -12,7 +12,7 @@ use crate::{
     protocol::{Era, LogLevel},
 };
 
-const DEFAULT_COUNT: u64 = 600;
+const DEFAULT_COUNT: u64 = 300;
 const MAX_STEPS: usize = 50;
 /// The time in which the servers are met before the first step.
 const START: Millis = 1000;
@@ -24,8 +24,18 @@ const REST: Millis = 60_000;
 const KINDS: usize = 8;
 
 fn generate(rng: &mut fastrand::Rng) -> Sequence<(), Step> {
+    let mut events = Vec::new();
+    // Most hosts attach and introduce themselves before anything else.
+    for slot in 0..rng.u8(..4) {
+        let era = if rng.bool() { Era::Legacy } else { Era::Modern };
+        let attach = Action::Attach { slot, era, drops: rng.u8(..8) == 0 };
+        let step = |action| Step { after: 1, action };
+        events
+            .extend([attach, Action::Initialize { slot }, Action::Initialized { slot }].map(step));
+    }
     let count = rng.usize(1..=MAX_STEPS);
-    Sequence { setting: (), events: (0..count).map(|_| generate_step(rng)).collect() }
+    events.extend((0..count).map(|_| generate_step(rng)));
+    Sequence { setting: (), events }
 }
 
 struct Run {
@@ -234,4 +244,12 @@ fn message_of_a_server_does_not_keep_it_awake() {
     let later = Action::Ping { slot: 0 };
     let actions = [(IDLE_TIMEOUT - 200, log), (400, later)];
     check(subscribing("b:refused").into_iter().chain(actions));
+}
+
+#[test]
+fn reload_leaves_a_server_awake_to_which_a_host_is_subscribed() {
+    let reload = Action::Reload { server: SLEEPER };
+    let update = Action::Update { resource: 4 };
+    assert_eq!(RESOURCES[4], "b:0");
+    check(subscribing("b:0").into_iter().chain([(100, reload), (IDLE_TIMEOUT + 400, update)]));
 }

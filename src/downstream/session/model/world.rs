@@ -19,7 +19,7 @@ use crate::{
     protocol::{ClientIdentity, Era, Meta, adapt, method},
     proxy::{
         Fleet,
-        testing::{MemoryServer, fleet_in_memory},
+        testing::{MemoryServer, fleet_in_memory, parse_config},
     },
     wire::{Id, Message, Notification, Outbox, Raw, Request, edit},
 };
@@ -30,14 +30,16 @@ const DROPS_ABOVE: usize = 3000;
 /// Turns of the runtime in which a host reads what is queued.
 const YIELDS: u32 = 20;
 
-const CONFIG: &str = r#"{
-    "surface": "direct",
-    "timeouts": {"request": "5s"},
-    "mcpServers": {
-        "a": {"command": "a", "startup": "eager"},
-        "b": {"command": "b", "startup": "hybrid", "idleTimeout": "2s"}
-    }
-}"#;
+/// Returns the config with a number for each server in its environment.
+fn config(numbers: [u32; 2]) -> String {
+    let [a, b] = numbers.map(|number| json!({"N": number.to_string()}));
+    let servers = json!({
+        "a": {"command": "a", "startup": "eager", "env": a},
+        "b": {"command": "b", "startup": "hybrid", "idleTimeout": "2s", "env": b},
+    });
+    let timeouts = json!({"request": "5s"});
+    json!({"surface": "direct", "timeouts": timeouts, "mcpServers": servers}).to_string()
+}
 
 pub(super) struct World {
     start: Instant,
@@ -48,6 +50,8 @@ pub(super) struct World {
     gone: Vec<RecordingHost>,
     /// The version of the tools and of the resources of each server.
     versions: [(u32, u32); 2],
+    /// The number of reloads that concerned each server.
+    reloads: [u32; 2],
 }
 
 /// A host that records what it gets.
@@ -64,9 +68,9 @@ impl World {
     /// Starts the fleet, and waits until the servers are known.
     pub(super) async fn new() -> Self {
         let servers = SERVERS.map(MemoryServer::prompt);
-        let fleet = fleet_in_memory(CONFIG, servers.clone());
-        let (hosts, gone, versions) = Default::default();
-        let world = Self { start: Instant::now(), fleet, servers, hosts, gone, versions };
+        let fleet = fleet_in_memory(&config([0; 2]), servers.clone());
+        let (hosts, gone, versions, reloads) = Default::default();
+        let world = Self { start: Instant::now(), fleet, servers, hosts, gone, versions, reloads };
         for server in 0..SERVERS.len() {
             world.list(server);
         }
@@ -137,6 +141,10 @@ impl World {
                 self.versions[*server].1 += 1;
                 self.list(*server);
                 return true;
+            }
+            Action::Reload { server } if model.reload(*server) => {
+                self.reloads[*server] += 1;
+                self.fleet.reload(parse_config(&config(self.reloads)));
             }
             Action::Update { resource } => self.update(RESOURCES[*resource], model),
             Action::Log { server, level, count } => {
