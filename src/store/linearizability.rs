@@ -1,5 +1,8 @@
 //! Checks that a store in a directory behaves as one value per name that changes in an instant,
 //! while several threads use it through two stores, as two processes do.
+//!
+//! `DORMOUSE_SEQUENCES=3000 cargo nextest run --lib linearizable` runs more histories than the
+//! default.
 
 mod history;
 
@@ -13,7 +16,7 @@ use super::{FileStore, Store, StoredVersion, lease_blocking};
 use crate::base::{Lock, Sequence, check_sequences};
 use history::{Operation, Recorded, check_history};
 
-const DEFAULT_COUNT: u64 = 400;
+const DEFAULT_COUNT: u64 = 150;
 const THREADS: usize = 3;
 const MAX_ACTIONS: usize = 14;
 const NAME: &str = "value.v";
