@@ -137,7 +137,7 @@ pub(super) fn check_history(mut history: Vec<Recorded>) -> Result<(), String> {
     // The version of a value that does not exist is known.
     let start = ValueState { value: None, versions: vec![(0, None)] };
     let mut search = Search { history: &history, versions: &versions, visited: HashSet::new() };
-    if search.can_continue(0, start) {
+    if search.can_continue(0, &start) {
         return Ok(());
     }
     let mut lines = String::from("no order explains this history:\n");
@@ -156,7 +156,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Returns whether the operations that are not in `done` can follow in some order.
-    fn can_continue(&mut self, done: u64, state: ValueState) -> bool {
+    fn can_continue(&mut self, done: u64, state: &ValueState) -> bool {
         let history = self.history;
         let rest = || history.iter().enumerate().filter(|(at, _)| done & (1 << at) == 0);
         let Some(first_end) = rest().map(|(_, one)| one.ended).min() else { return true };
@@ -166,7 +166,7 @@ impl Search<'_> {
         let mut next = rest().filter(|(_, one)| one.began < first_end);
         next.any(|(at, one)| {
             let states = state.after(&one.operation, self.versions);
-            states.into_iter().any(|state| self.can_continue(done | 1 << at, state))
+            states.into_iter().any(|state| self.can_continue(done | 1 << at, &state))
         })
     }
 }

@@ -119,20 +119,21 @@ impl MemoryConnection {
             method::RESOURCES_SUBSCRIBE if uri().ends_with(REFUSED) => {
                 return Err(error::invalid_params("refused"));
             }
-            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Raw::empty_object(),
+            method::RESOURCES_SUBSCRIBE
+            | method::RESOURCES_UNSUBSCRIBE
+            | method::LOGGING_SET_LEVEL => Raw::empty_object(),
             method::TOOLS_CALL => {
                 let arguments = edit::get(&params, "arguments").unwrap_or_else(Raw::empty_object);
                 let text = edit::get_str(&arguments, "text").unwrap_or_default();
                 Raw::encode(&json!({"content": [{"type": "text", "text": text}]}))
             }
-            method::LOGGING_SET_LEVEL => Raw::empty_object(),
             method => return Err(error::method_not_found(method)),
         })
     }
 }
 
-/// Returns the delay that a request prescribes: the end of a URI, or the argument `delay` of a tool,
-/// in milliseconds.
+/// Returns the delay that a request prescribes, in milliseconds: the end of a URI, or the argument
+/// `delay` of a tool.
 fn prescribed_delay(request: &Request) -> Step {
     let params = request.params.clone().unwrap_or_else(Raw::empty_object);
     let uri =

@@ -33,7 +33,7 @@ pub(super) struct HostModel {
     pub(super) inbox: Inbox,
 }
 
-/// What the host gets, and when it reads that.
+/// The messages for the host, and the moments at which it reads them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) expected: Vec<(Millis, Item)>,
@@ -175,6 +175,7 @@ impl HostModel {
     }
 
     /// Returns the log level of the host's last call in flight at a server, if there is a call.
+    #[expect(clippy::option_option, reason = "a call may have no level")]
     pub(super) fn last_call_at(&self, server: usize) -> Option<Option<LogLevel>> {
         let calls = self.requests.iter().filter_map(|request| match &request.work {
             Work::Call { server: at, level, .. } if *at == server => Some((request.number, *level)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     IDLE_TIMEOUT, REQUEST_TIMEOUT, SLEEPER, SessionModel,
     scenario::{Action, Item, Millis, RESOURCES, Step, generate_step},
-    world::World,
+    world::{GotItems, World},
 };
 use crate::{
     base::{Sequence, check_sequences},
@@ -74,7 +74,7 @@ impl Run {
     }
 
     fn compare(&mut self) -> Result<(), String> {
-        for (slot, drops, got) in self.world.take_got() {
+        for GotItems { slot, drops, items: got } in self.world.take_got() {
             let host = self.model.hosts.get_mut(&slot).expect("a host of the model");
             let expected = std::mem::take(&mut host.inbox.expected);
             self.kinds.extend(got.iter().map(|(_, item)| kind(item)));
@@ -163,7 +163,7 @@ fn parts(items: &[(Millis, Item)]) -> (Vec<(Millis, Item)>, Vec<Item>) {
 }
 
 async fn play(sequence: &Sequence<(), Step>) -> Result<BTreeSet<&'static str>, String> {
-    let (world, kinds) = (World::new().await, BTreeSet::new());
+    let (world, kinds) = (World::new(), BTreeSet::new());
     let mut run = Run { world, model: SessionModel::default(), now: 0, kinds };
     run.advance(START).await;
     for step in &sequence.events {

@@ -2,33 +2,23 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     SessionModel,
+    host_model::HostModel,
+    recording_host::{RecordingHost, item},
     scenario::{Action, Item, Millis, RESOURCES, SERVERS},
 };
 use crate::{
-    base::Lock,
-    downstream::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler},
-    peer::{MessageHandler as _, Peer},
-    protocol::{ClientIdentity, Era, Meta, adapt, method},
+    protocol::{Era, LogLevel, Meta, method},
     proxy::{
         Fleet,
         testing::{MemoryServer, fleet_in_memory, parse_config},
     },
-    wire::{Id, Message, Notification, Outbox, Raw, Request, edit},
+    wire::Raw,
 };
-
-/// The queued bytes above which a host that drops notifications does so.
-const DROPS_ABOVE: usize = 3000;
-
-/// Turns of the runtime in which a host reads what is queued.
-const YIELDS: u32 = 20;
 
 /// Returns the config with a number for each server in its environment.
 fn config(numbers: [u32; 2]) -> String {
@@ -54,19 +44,16 @@ pub(super) struct World {
     reloads: [u32; 2],
 }
 
-/// A host that records what it gets.
-pub(super) struct RecordingHost {
-    session: Arc<Session>,
-    handler: HostHandler,
-    outbox: Outbox,
+/// The messages that a host has got, with their moments.
+pub(super) struct GotItems {
+    pub(super) slot: u8,
     pub(super) drops: bool,
-    is_reading: watch::Sender<bool>,
-    got: Arc<Lock<Vec<(Instant, Message)>>>,
+    pub(super) items: Vec<(Millis, Item)>,
 }
 
 impl World {
     /// Starts the fleet, and waits until the servers are known.
-    pub(super) async fn new() -> Self {
+    pub(super) fn new() -> Self {
         let servers = SERVERS.map(MemoryServer::prompt);
         let fleet = fleet_in_memory(&config([0; 2]), servers.clone());
         let (hosts, gone, versions, reloads) = Default::default();
@@ -100,28 +87,26 @@ impl World {
             }
             Action::Detach { slot } if model.detach(*slot) => {
                 let host = self.hosts.remove(slot).expect("the model has the host");
-                host.session.detach().await;
-                // What was queued before does not count.
-                host.is_reading.send_replace(true);
-                for _ in 0..YIELDS {
-                    tokio::task::yield_now().await;
-                }
-                host.got.lock().clear();
+                host.detach().await;
                 self.gone.push(host);
             }
             Action::Stall { slot } => {
                 model.stall(*slot);
-                self.hosts.get(slot).map(|host| host.is_reading.send_replace(false));
+                if let Some(host) = self.hosts.get(slot) {
+                    host.read(false);
+                }
             }
             Action::Read { slot } => {
                 model.read(*slot);
-                self.hosts.get(slot).map(|host| host.is_reading.send_replace(true));
+                if let Some(host) = self.hosts.get(slot) {
+                    host.read(true);
+                }
             }
             Action::Initialized { slot } if model.initialized(*slot) => {
                 self.hosts[slot].notify(method::INITIALIZED, None);
             }
             Action::Cancel { slot, position } => {
-                let ids = model.host(*slot).map(|host| host.cancellable()).unwrap_or_default();
+                let ids = model.host(*slot).map(HostModel::cancellable).unwrap_or_default();
                 if !ids.is_empty() {
                     let id = ids[usize::from(*position) % ids.len()];
                     let params = Raw::encode(&json!({"requestId": id}));
@@ -148,11 +133,7 @@ impl World {
             }
             Action::Update { resource } => self.update(RESOURCES[*resource], model),
             Action::Log { server, level, count } => {
-                for _ in 0..*count {
-                    let Some(number) = model.log(*server, *level) else { break };
-                    let params = Raw::encode(&json!({"level": level.name(), "data": number}));
-                    self.servers[*server].notify(method::MESSAGE, Some(&params));
-                }
+                (0..*count).for_each(|_| self.log(*server, *level, model));
             }
             action => self.request(action, model),
         }
@@ -164,6 +145,13 @@ impl World {
             let server = &self.servers[super::server_of(uri)];
             let params = Raw::encode(&json!({"uri": uri, "number": number}));
             server.notify(method::RESOURCE_UPDATED, Some(&params));
+        }
+    }
+
+    fn log(&self, server: usize, level: LogLevel, model: &mut SessionModel) {
+        if let Some(number) = model.log(server, level) {
+            let params = Raw::encode(&json!({"level": level.name(), "data": number}));
+            self.servers[server].notify(method::MESSAGE, Some(&params));
         }
     }
 
@@ -222,18 +210,18 @@ impl World {
     }
 
     /// Returns what each attached host has got since the last call.
-    pub(super) fn take_got(&self) -> Vec<(u8, bool, Vec<(Millis, Item)>)> {
+    pub(super) fn take_got(&self) -> Vec<GotItems> {
         let take = |(slot, host): (&u8, &RecordingHost)| {
-            let got = std::mem::take(&mut *host.got.lock());
-            let items = got.into_iter().map(|(at, message)| (self.millis(at), item(&message)));
-            (*slot, host.drops, items.collect())
+            let items = host.take_got().into_iter();
+            let items = items.map(|(at, message)| (self.millis(at), item(&message))).collect();
+            GotItems { slot: *slot, drops: host.drops, items }
         };
         self.hosts.iter().map(take).collect()
     }
 
     /// Checks that detached hosts have got nothing.
     pub(super) fn check_gone(&self) -> Result<(), String> {
-        let got = self.gone.iter().map(|host| host.got.lock().len() + host.outbox.waiting());
+        let got = self.gone.iter().map(RecordingHost::unread);
         match got.sum() {
             0 => Ok(()),
             count => Err(format!("detached hosts have got {count} messages or bytes")),
@@ -268,105 +256,4 @@ impl World {
     fn millis(&self, at: Instant) -> Millis {
         u64::try_from(at.duration_since(self.start).as_millis()).expect("within years")
     }
-}
-
-impl RecordingHost {
-    fn attach(fleet: &Arc<Fleet>, drops: bool) -> Self {
-        let outbox = if drops { Outbox::dropping_above(DROPS_ABOVE) } else { Outbox::default() };
-        let peer = Peer::new(outbox.clone());
-        let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
-        let session = Session::attach(fleet.clone(), peer.clone(), identity);
-        let reply = ReplyChannel { peer, response: None };
-        let handler = HostHandler { session: session.clone(), reply };
-        let is_reading = watch::Sender::new(true);
-        let got = Arc::<Lock<Vec<_>>>::default();
-        tokio::spawn(read(outbox.clone(), is_reading.subscribe(), got.clone()));
-        Self { session, handler, outbox, drops, is_reading, got }
-    }
-
-    fn request(&self, id: u64, method: &str, params: &Value, is_modern: bool) {
-        let mut params = Raw::encode(params);
-        if is_modern {
-            params = adapt::with_modern_meta(&ClientIdentity::ourselves(), &params);
-        }
-        let (id, method) = (Id::from(id), method.to_owned());
-        self.handler.request(Request { id, method, params: Some(params) });
-    }
-
-    fn notify(&self, method: &str, params: Option<Raw>) {
-        self.handler.notification(Notification { method: method.to_owned(), params });
-    }
-}
-
-impl Drop for RecordingHost {
-    fn drop(&mut self) {
-        self.outbox.close();
-    }
-}
-
-/// Reads the messages of a host while it reads.
-async fn read(
-    outbox: Outbox,
-    mut is_reading: watch::Receiver<bool>,
-    got: Arc<Lock<Vec<(Instant, Message)>>>,
-) {
-    let mut messages = std::collections::VecDeque::new();
-    while is_reading.wait_for(|is_reading| *is_reading).await.is_ok()
-        && outbox.take(&mut messages).await
-    {
-        // A host that has stopped reading while it waited has not read these.
-        if is_reading.wait_for(|is_reading| *is_reading).await.is_err() {
-            return;
-        }
-        let now = Instant::now();
-        outbox.note_written(messages.iter().map(Message::weight).sum());
-        got.lock().extend(messages.drain(..).map(|message| (now, message)));
-    }
-}
-
-/// Returns a message in the model's terms.
-///
-/// # Panics
-/// If the model has no term for it.
-fn item(message: &Message) -> Item {
-    match message {
-        Message::Response(response) => {
-            let id = response.id.as_ref().and_then(Id::as_u64).expect("an id of the host");
-            let text = response.outcome.as_ref().ok().and_then(text_of);
-            Item::Answer { id, text }
-        }
-        Message::Notification(Notification { method, params }) => {
-            let params = params.clone().unwrap_or_else(Raw::empty_object);
-            let meta = edit::get(&params, "_meta");
-            let stream = meta.and_then(|meta| edit::get(&meta, Meta::SUBSCRIPTION_ID));
-            let stream = stream.and_then(|stream| stream.read().ok());
-            let number = |name| edit::get(&params, name).and_then(|number| number.read().ok());
-            match method.as_str() {
-                method::TOOLS_LIST_CHANGED => Item::ToolsChanged { stream },
-                method::RESOURCES_LIST_CHANGED => Item::ResourcesChanged { stream },
-                method::RESOURCE_UPDATED => {
-                    Item::Updated { number: number("number").expect("the server's"), stream }
-                }
-                method::MESSAGE => Item::Logged { number: number("data").expect("the server's") },
-                method::SUBSCRIPTIONS_ACKNOWLEDGED => {
-                    let accepted = edit::get(&params, "notifications");
-                    let uris = accepted.and_then(|all| edit::get(&all, "resourceSubscriptions"));
-                    let uris = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
-                    Item::Acknowledged { stream: stream.expect("a stream"), uris }
-                }
-                other => panic!("unexpected notification {other}"),
-            }
-        }
-        Message::Request(request) => panic!("unexpected request {}", request.method),
-    }
-}
-
-/// Returns the text of a tool's result, and an empty one for other results; `None` for a failure.
-fn text_of(result: &Raw) -> Option<String> {
-    if edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true") {
-        return None;
-    }
-    let content = edit::get(result, "content").and_then(|content| edit::elements(&content));
-    let first = content.and_then(|content| edit::get_str(content.first()?, "text"));
-    Some(first.unwrap_or_default())
 }
