@@ -86,7 +86,7 @@ pub(super) async fn list_of_sole(
     // A catalog of another host's instance is not shown to this host.
     let is_shared = config.connecting.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
-    if upstream.awake().is_none() && is_known {
+    if upstream.connected_era().is_none() && is_known {
         return None;
     }
     let listed = calls::answer(fleet, Call::new(server, caller, method, params.cloned())).await;
@@ -163,7 +163,7 @@ async fn fresh(
     let servers = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let awake = servers
         .filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)))
-        .filter(|upstream| upstream.awake().is_some());
+        .filter(|upstream| upstream.connected_era().is_some());
     let relists: Vec<_> = awake
         .map(|upstream| {
             let relist = async move { upstream.relist(kinds, quiet_until).await };
