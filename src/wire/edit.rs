@@ -168,16 +168,19 @@ pub(crate) fn without(object: &Raw, keys: &[&str]) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
+/// The only ASCII control character that JSON permits inside a string (RFC 8259, section 7).
+const DELETE: char = '\u{7f}';
+
 /// Returns the same value with the characters for which `is_escaped` holds written as `\uXXXX`.
-/// ASCII characters stay as they are.
+/// ASCII characters except delete stay as they are.
 #[must_use]
 pub(crate) fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
     let text = String::from_utf8_lossy(value.as_bytes());
-    let is_escaped = |c: char| !c.is_ascii() && is_escaped(c);
+    let is_escaped = |c: char| (c == DELETE || !c.is_ascii()) && is_escaped(c);
     if !text.contains(is_escaped) {
         return value.clone();
     }
-    // JSON has characters beyond ASCII only inside strings, where an escape means the same.
+    // JSON has these characters only inside strings, where an escape means the same.
     let mut edited = BytesMut::with_capacity(text.len() + 16);
     let mut encoded = [0; 4];
     for c in text.chars() {
