@@ -1,5 +1,8 @@
 //! One host: its handshake, its requests in flight, and its notifications.
 
+#[cfg(test)]
+mod model;
+
 use std::{
     pin::Pin,
     sync::{

@@ -27,7 +27,7 @@ impl CallOptions {
 /// A request with an id, before it is sent or while it waits for its answer.
 ///
 /// Dropping it cancels the request on the other side if it was sent.
-pub(crate) struct Call {
+pub(crate) struct PreparedCall {
     peer: Peer,
     registered: RegisteredRequest,
     silence: Duration,
@@ -62,16 +62,16 @@ impl Peer {
     }
 
     /// Registers a request, which has its id before it is sent.
-    pub(crate) fn prepare(&self, options: CallOptions) -> Call {
+    pub(crate) fn prepare(&self, options: CallOptions) -> PreparedCall {
         let CallOptions { silence, progress } = options;
         let wants_progress = progress.is_some();
         let registered = self.register(progress);
         let send_state = SendState::NotSent;
-        Call { peer: self.clone(), registered, silence, wants_progress, send_state }
+        PreparedCall { peer: self.clone(), registered, silence, wants_progress, send_state }
     }
 }
 
-impl Call {
+impl PreparedCall {
     /// Returns the id that the other side sees.
     pub(crate) fn id(&self) -> u64 {
         self.registered.id
@@ -132,7 +132,7 @@ fn with_progress_token(params: Option<Raw>, id: u64) -> Raw {
     edit::set_within(&params, "_meta", &[("progressToken", &Raw::encode(&id))])
 }
 
-impl Drop for Call {
+impl Drop for PreparedCall {
     /// Cancels the request on the other side when the caller stops waiting.
     fn drop(&mut self) {
         let id = self.registered.id;

@@ -11,7 +11,7 @@ mod peer_handle;
 mod pending;
 mod reader;
 
-pub(crate) use call::CallOptions;
+pub(crate) use call::{CallOptions, PreparedCall};
 pub(crate) use call_error::CallError;
 pub(crate) use peer_handle::Peer;
 pub(crate) use pending::{ProgressSink, Pulse};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{Host, HostId, Principal};
 use crate::{base::Lock, catalog::Changes, peer::Peer, protocol::Era};
 pub(super) use levels::LogLevels;
-pub(super) use subscriptions::Subscriptions;
+pub(super) use subscriptions::{AttemptId, Subscriptions};
 
 pub(crate) use subscriptions::Subscriber;
 

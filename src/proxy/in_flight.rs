@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     base::Lock,
-    peer::{Peer, Pulse},
+    peer::{Peer, PreparedCall, Pulse},
     proxy::{Caller, instance::Instance},
     upstream::Question,
 };
@@ -26,10 +26,51 @@ pub(in crate::proxy) struct InFlightCall {
     pub(in crate::proxy) upstream: Peer,
     pub(in crate::proxy) caller: Caller,
     pub(in crate::proxy) pulse: Pulse,
-    /// The channel for questions of a call whose host cannot be asked directly.
-    pub(in crate::proxy) questions: Option<mpsc::UnboundedSender<Question>>,
-    /// True while the host has been asked and has not retried.
-    pub(in crate::proxy) is_parked: bool,
+    pub(in crate::proxy) questions: QuestionRoute,
+}
+
+/// The way of a server's questions to the host of a call.
+#[derive(Clone)]
+pub(in crate::proxy) enum QuestionRoute {
+    /// The host is asked by requests.
+    Requests,
+    /// The call gathers its questions, and its host gets them as a result.
+    Gathered(mpsc::UnboundedSender<Question>),
+    /// The host has got such a result and has not retried. Further questions are gathered.
+    Parked(mpsc::UnboundedSender<Question>),
+}
+
+impl QuestionRoute {
+    fn parked(self) -> Self {
+        match self {
+            Self::Gathered(gathered) => Self::Parked(gathered),
+            route => route,
+        }
+    }
+
+    fn unparked(self) -> Self {
+        match self {
+            Self::Parked(gathered) => Self::Gathered(gathered),
+            route => route,
+        }
+    }
+}
+
+impl InFlightCall {
+    /// Describes a call that is about to be sent on a connection.
+    pub(in crate::proxy) fn new(
+        call: &PreparedCall,
+        upstream: &Peer,
+        caller: &Caller,
+        questions: QuestionRoute,
+    ) -> Self {
+        let (upstream, caller) = (upstream.clone(), caller.clone());
+        Self { call: call.id(), upstream, caller, pulse: call.pulse(), questions }
+    }
+
+    pub(in crate::proxy) fn is_parked(&self) -> bool {
+        matches!(self.questions, QuestionRoute::Parked(_))
+    }
 }
 
 /// All calls in flight, by instance and in the order in which they began.
@@ -82,9 +123,10 @@ impl Entered {
     /// Marks the call as waiting for its host.
     pub(in crate::proxy) fn park(&self) {
         let mut entries = self.registry.0.entries.lock();
-        let entry = entries.get_mut(&self.instance).and_then(|all| all.get_mut(&self.number));
-        if let Some(entry) = entry {
-            entry.is_parked = true;
+        let Some(all) = entries.get_mut(&self.instance) else { return };
+        if let Some(entry) = all.remove(&self.number) {
+            let questions = entry.questions.parked();
+            all.insert(self.number, InFlightCall { questions, ..entry });
         }
     }
 
@@ -94,7 +136,8 @@ impl Entered {
         let mut entries = self.registry.0.entries.lock();
         let Some(all) = entries.get_mut(&self.instance) else { return };
         if let Some(entry) = all.remove(&self.number) {
-            all.insert(number, InFlightCall { caller: caller.clone(), is_parked: false, ..entry });
+            let (caller, questions) = (caller.clone(), entry.questions.unparked());
+            all.insert(number, InFlightCall { caller, questions, ..entry });
             self.number = number;
         }
     }

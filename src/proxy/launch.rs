@@ -40,13 +40,22 @@ impl Fleet {
         storage: Storage,
         auth: Auth,
     ) -> Arc<Self> {
+        let (settings, watchdog) = (&config.settings, watchdog.clone());
+        let max_message_bytes = settings.limits.max_message_bytes;
+        let opener = Opener::new(max_message_bytes, settings.lineage.clone(), watchdog);
+        Self::with_opener(config, opener, storage, auth)
+    }
+
+    /// As [`Self::new`], with another way to open connections.
+    pub(super) fn with_opener(
+        config: Config,
+        opener: Opener,
+        storage: Storage,
+        auth: Auth,
+    ) -> Arc<Self> {
         let Config { settings, servers } = config;
         let context = Context {
-            opener: Opener::new(
-                settings.limits.max_message_bytes,
-                settings.lineage.clone(),
-                watchdog.clone(),
-            ),
+            opener,
             auth,
             catalog_ttl: settings.loading.catalog_ttl,
             reads_lists: settings.wrapping != Wrapping::Exclusive,

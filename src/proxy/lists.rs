@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet,
@@ -86,7 +86,7 @@ pub(super) async fn list_of_sole(
     // A catalog of another host's instance is not shown to this host.
     let is_shared = config.connecting.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
-    if upstream.awake().is_none() && is_known {
+    if upstream.connected_era().is_none() && is_known {
         return None;
     }
     let listed = calls::answer(fleet, Call::new(server, caller, method, params.cloned())).await;
@@ -104,7 +104,7 @@ async fn caught_up(fleet: &Fleet, caller: &Caller) {
     let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
     let upstreams =
         shown.filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)));
-    let all = futures_util::future::join_all(upstreams.map(|upstream| async move {
+    let all = join_all(upstreams.map(|upstream| async move {
         upstream.caught_up().await;
     }));
     // Later changes are announced.
@@ -159,17 +159,19 @@ async fn fresh(
     let endpoint = caller.endpoint();
     let _listing = fleet.audience.begin_listing(caller.host.id());
     let quiet_until = Instant::now() + LIST_TIMEOUT;
-    let asking = TaskTracker::new();
     let roster = fleet.servers.roster();
-    for server in roster.ids().filter(|server| fleet.board.shows(&endpoint, *server)) {
-        let upstream = fleet.servers.existing(fleet.instance(server, caller));
-        if let Some(upstream) = upstream.filter(|upstream| upstream.awake().is_some()) {
-            asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
-        }
-    }
-    asking.close();
+    let servers = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
+    let awake = servers
+        .filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)))
+        .filter(|upstream| upstream.connected_era().is_some());
+    let relists: Vec<_> = awake
+        .map(|upstream| {
+            let relist = async move { upstream.relist(kinds, quiet_until).await };
+            fleet.context.tasks.spawn(relist)
+        })
+        .collect();
     // Later changes are announced.
-    let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
+    let _ = tokio::time::timeout_at(quiet_until, join_all(relists)).await;
     Ok(fleet.board.snapshot_for(&caller.viewer()))
 }
 

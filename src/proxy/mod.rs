@@ -41,6 +41,8 @@ mod servers;
 mod streams;
 mod task_table;
 mod tasks;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tool_calls;
 
 pub(crate) use audience::Subscriber;

@@ -33,7 +33,8 @@ impl Fleet {
                 } else {
                     only == Some(instance.server)
                 };
-            let Some(lease) = upstream.awake().filter(|_| is_concerned) else { continue };
+            let lease = is_concerned.then(|| upstream.awake()).flatten();
+            let Some(lease) = lease else { continue };
             if lease.greeting().era == Era::Legacy || !is_roots {
                 lease.peer().notify(&notification.method, notification.params.clone());
             }
@@ -99,7 +100,7 @@ fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notificatio
     let ([host], Some(upstream)) = (hosts.as_slice(), fleet.servers.existing(instance)) else {
         return false;
     };
-    let era = upstream.awake().map(|lease| lease.greeting().era);
+    let era = upstream.connected_era();
     let has_stream = era == Some(Era::Legacy) || fleet.settings().wrapping == Wrapping::Exclusive;
     let passes = era.is_some()
         && host.endpoint().passes_through() == Some(instance.server)

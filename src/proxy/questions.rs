@@ -7,7 +7,7 @@ use super::{
     asking::{HostQuestion, Reaction, is_declared},
     audience::is_sole,
     declared,
-    in_flight::InFlightCall,
+    in_flight::{InFlightCall, QuestionRoute},
     instance::Instance,
     known_tasks,
 };
@@ -47,14 +47,16 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
             let refusal = error::method_not_found(&question.request.method);
             question.answer(Err(refusal));
         }
-        Some(Addressee::Call(InFlightCall { questions: Some(gathered), .. })) => {
-            // A call that has just ended takes no questions; the server learns so when the question
-            // is dropped.
-            let _ = gathered.send(question);
-        }
-        Some(Addressee::Call(InFlightCall { caller, pulse, .. })) => {
-            fleet.context.tasks.spawn(relay(caller.peer, question, Some(pulse)));
-        }
+        Some(Addressee::Call(InFlightCall { questions, caller, pulse, .. })) => match questions {
+            QuestionRoute::Requests => {
+                fleet.context.tasks.spawn(relay(caller.peer, question, Some(pulse)));
+            }
+            QuestionRoute::Gathered(gathered) | QuestionRoute::Parked(gathered) => {
+                // A call that has just ended takes no questions; the server learns so when the
+                // question is dropped.
+                let _ = gathered.send(question);
+            }
+        },
         Some(Addressee::Host(host)) => {
             fleet.context.tasks.spawn(relay(host.peer().clone(), question, None));
         }
@@ -101,9 +103,9 @@ fn addressee(
     let is_owner = |host: &dyn Host| owner.is_none_or(|owner| owner == host.principal());
     let mut in_flight = fleet.calls.in_flight.candidates(instance, question.cause);
     in_flight.retain(|entry| is_owner(entry.caller.host.as_ref()));
-    if in_flight.iter().any(|entry| !entry.is_parked) {
+    if in_flight.iter().any(|entry| !entry.is_parked()) {
         // A parked call waits for its host, and the server does not work on it.
-        in_flight.retain(|entry| !entry.is_parked);
+        in_flight.retain(|entry| !entry.is_parked());
     }
     if let Some(last) = in_flight.pop() {
         let is_others = |entry: &InFlightCall| entry.caller.host.id() != last.caller.host.id();

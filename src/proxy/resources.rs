@@ -1,16 +1,16 @@
 //! Reading resources and subscribing to them.
 
-use std::sync::Arc;
-
 use rmcp::model::ErrorCode;
 
 use super::{
     Caller, Fleet, Subscriber,
+    audience::AttemptId,
     calls::{self, Call, Feature},
     instance::Instance,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
+    peer::CallError,
     protocol::{Era, adapt, error, method},
     wire::{Outcome, Raw, edit},
 };
@@ -38,17 +38,46 @@ impl Fleet {
             Err(error) => return calls::shape(self, caller, server, call.method(), Err(error)),
         };
         let (instance, lease) = (opened.instance, &opened.lease);
-        // Added before the request, so that another subscriber that leaves meanwhile is not the
-        // last.
-        let key = (instance, uri.to_owned());
-        self.audience.subscriptions().add(key, subscriber.clone());
+        let attempt = SubscriptionAttempt::begin(self, (instance, uri.to_owned()), subscriber);
         let answer = calls::upstream(self, instance).subscribe(lease, uri, params).await;
-        let outcome =
-            opened.close(answer).unwrap_or_else(|error| Err(error::internal(error.to_string())));
-        if outcome.is_err() {
-            self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
+        attempt.finish(&answer);
+        opened.close(answer).unwrap_or_else(|error| Err(error::internal(error.to_string())))
+    }
+}
+
+/// A request for a subscription that a server has not answered. Dropping it ends a subscription
+/// that the server may have made.
+struct SubscriptionAttempt<'a> {
+    fleet: &'a Fleet,
+    wanted: (Instance, String),
+    id: AttemptId,
+}
+
+impl<'a> SubscriptionAttempt<'a> {
+    fn begin(fleet: &'a Fleet, wanted: (Instance, String), subscriber: Subscriber) -> Self {
+        let id = fleet.audience.subscriptions().begin(wanted.clone(), subscriber);
+        Self { fleet, wanted, id }
+    }
+
+    fn finish(self, answer: &Result<Outcome, CallError>) {
+        let subscriptions = self.fleet.audience.subscriptions();
+        match answer {
+            Ok(Ok(_)) if subscriptions.succeed(self.id) => {}
+            // The host has unsubscribed before the server was noted as subscribed.
+            Ok(Ok(_)) => end_later(self.fleet, vec![self.wanted.clone()]),
+            // The server has no subscription to end.
+            Ok(Err(_)) => drop(subscriptions.fail(self.id)),
+            // The attempt is dropped.
+            Err(_) => {}
         }
-        outcome
+    }
+}
+
+impl Drop for SubscriptionAttempt<'_> {
+    fn drop(&mut self) {
+        // An attempt that has succeeded or was refused is not found.
+        let unwanted = self.fleet.audience.subscriptions().fail(self.id);
+        end_later(self.fleet, unwanted.into_iter().collect());
     }
 }
 
@@ -139,11 +168,9 @@ pub(super) async fn unsubscribe_resource(fleet: &Fleet, caller: &Caller, params:
     outcome
 }
 
-pub(super) fn end_later(fleet: &Arc<Fleet>, unwanted: Vec<(Instance, String)>) {
-    if unwanted.is_empty() {
-        return;
-    }
-    let owned = fleet.clone();
+/// Has servers end subscriptions, without waiting for that.
+pub(super) fn end_later(fleet: &Fleet, unwanted: Vec<(Instance, String)>) {
+    let Some(owned) = fleet.this.upgrade().filter(|_| !unwanted.is_empty()) else { return };
     fleet.context.tasks.spawn(async move {
         for (instance, uri) in unwanted {
             if owned.audience.subscriptions().contains(&(instance, uri.clone())) {

@@ -6,6 +6,8 @@
 
 mod file_store;
 mod lease_wait;
+#[cfg(test)]
+mod linearizability;
 mod pruning;
 mod store_lease;
 mod stored_version;

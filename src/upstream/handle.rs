@@ -154,6 +154,14 @@ impl Upstream {
         if connection.peer.is_closed() { None } else { Lease::on(&connection) }
     }
 
+    /// Returns the era of the server's connection if it is connected now. Unlike
+    /// [`awake`](Self::awake), this is no use, after which the server would stay awake for longer.
+    pub(crate) fn connected_era(&self) -> Option<Era> {
+        let connection = self.0.current.load();
+        let connection = connection.as_ref().filter(|connection| !connection.peer.is_closed())?;
+        Some(connection.greeting.era)
+    }
+
     /// Asks an awake server for the lists in `kinds`, and publishes them. Hosts are told only after
     /// `quiet_until`, since the requesting host waits for the lists until then. A server that
     /// sleeps, or does not answer, keeps its known catalog.
@@ -180,7 +188,7 @@ impl Upstream {
 
     /// Resolves when the lists that an awake server has announced as changed have been read.
     pub(crate) async fn caught_up(&self) {
-        if self.awake().is_some() {
+        if self.connected_era().is_some() {
             self.0.stale.wait_until_read().await;
         }
     }

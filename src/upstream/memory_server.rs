@@ -3,7 +3,11 @@
 
 mod memory_connection;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -15,7 +19,7 @@ use super::{
 use crate::{
     base::Lock,
     peer::{MessageHandler as _, Peer},
-    protocol::method,
+    protocol::{Era, method},
     wire::{Notification, Raw},
 };
 use memory_connection::MemoryConnection;
@@ -40,9 +44,19 @@ pub(crate) struct ConnectionPlan {
     pub(crate) ending: Duration,
 }
 
-/// A server of both eras with tools and resources.
+impl ConnectionPlan {
+    /// Returns the plan of a connection on which everything succeeds at once.
+    pub(crate) fn prompt() -> Self {
+        let step = || Step::Takes(Duration::ZERO);
+        Self { opening: step(), handshake: step(), lists: step(), ending: Duration::ZERO }
+    }
+}
+
+/// A server with tools and resources.
 pub(crate) struct MemoryServer {
     name: String,
+    /// The newest era that it speaks; all servers speak the legacy one.
+    newest: Era,
     /// Makes the plan of the connection of this number.
     plan: Box<dyn Fn(usize) -> ConnectionPlan + Send + Sync>,
     state: Lock<MemoryState>,
@@ -85,9 +99,16 @@ impl OpenConnection for MemoryServers {
 impl MemoryServer {
     pub(crate) fn new(
         name: &str,
+        newest: Era,
         plan: impl Fn(usize) -> ConnectionPlan + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), plan: Box::new(plan), state: Lock::default() })
+        let (name, plan, state) = (name.to_owned(), Box::new(plan), Lock::default());
+        Arc::new(Self { name, newest, plan, state })
+    }
+
+    /// Creates a server of the legacy era on whose connections everything succeeds at once.
+    pub(crate) fn prompt(name: &str) -> Arc<Self> {
+        Self::new(name, Era::Legacy, |_| ConnectionPlan::prompt())
     }
 
     /// Changes the listed tools and resources, and announces that to the open connections.
@@ -122,6 +143,16 @@ impl MemoryServer {
         for connection in self.open_connections() {
             connection.peer().close();
         }
+    }
+
+    pub(crate) fn is_awake(&self) -> bool {
+        !self.open_connections().is_empty()
+    }
+
+    /// Returns the resources that are subscribed to on the open connections.
+    pub(crate) fn subscribed(&self) -> BTreeSet<String> {
+        let connections = self.open_connections();
+        connections.iter().flat_map(|connection| connection.subscribed.lock().clone()).collect()
     }
 
     /// Returns and forgets the records.

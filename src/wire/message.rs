@@ -187,7 +187,7 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
     }
 }
 
-/// Parses a member of a batch. It is JSON, even if serde cannot hold it, such as the number `1e999`.
+/// Parses a member of a batch. It is JSON, even if serde cannot hold it, as the number `1e999`.
 fn parse_member(line: &Bytes, member: &RawValue) -> Result<Message, InvalidMessage> {
     match serde_json::from_str(member.get()) {
         Ok(envelope) => message_of(line, &envelope),

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -28,6 +28,8 @@ pub struct HttpWire {
     received: mpsc::UnboundedSender<Value>,
     /// The exchanges that run, by the ids of their requests.
     exchanges: Mutex<HashMap<u64, AbortOnDropHandle<()>>>,
+    /// The posts of messages that are no requests.
+    posts: TaskTracker,
     /// The streams for messages that belong to no request.
     streams: Mutex<Vec<AbortOnDropHandle<()>>>,
 }
@@ -47,6 +49,7 @@ impl HttpWire {
             session: Arc::default(),
             received,
             exchanges: Mutex::default(),
+            posts: TaskTracker::new(),
             streams: Mutex::default(),
         };
         if framing == Framing::Sse {
@@ -89,7 +92,7 @@ impl HttpWire {
                 let task = AbortOnDropHandle::new(tokio::spawn(exchange));
                 self.exchanges.lock().expect("no holder panics").insert(id, task);
             }
-            _ => drop(tokio::spawn(exchange)),
+            _ => drop(self.posts.spawn(exchange)),
         }
         if method == "notifications/initialized" && self.framing == Framing::Streamable {
             self.listen().await?;
@@ -120,6 +123,9 @@ impl HttpWire {
     pub async fn end_session(&self) {
         let has_session = self.session.lock().expect("no holder panics").is_some();
         if has_session {
+            // A message after the end of its session is refused.
+            self.posts.close();
+            let _ = tokio::time::timeout(Duration::from_secs(5), self.posts.wait()).await;
             // Without an answer the session ends by its timeout.
             let _ = self.with_session(self.client.delete(&self.url)).send().await;
         }

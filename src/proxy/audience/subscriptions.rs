@@ -21,11 +21,59 @@ pub(in crate::proxy) type WantedResource = (Instance, String);
 
 /// The subscribers of each resource. A resource without a subscriber has no entry.
 #[derive(Default)]
-pub(in crate::proxy) struct Subscriptions(Lock<HashMap<WantedResource, HashSet<Subscriber>>>);
+pub(in crate::proxy) struct Subscriptions(Lock<SubscriptionTable>);
+
+#[derive(Default)]
+struct SubscriptionTable {
+    claims: HashMap<WantedResource, HashMap<Subscriber, Claim>>,
+    last_attempt: u64,
+}
+
+/// The subscription of one subscriber to one resource.
+#[derive(Default)]
+struct Claim {
+    /// True after the server has accepted an attempt.
+    is_held: bool,
+    /// The requests to the server that have no answer yet.
+    attempts: Vec<AttemptId>,
+}
+
+/// A request of one subscriber for a resource.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) struct AttemptId(u64);
 
 impl Subscriptions {
-    pub(in crate::proxy) fn add(&self, wanted: WantedResource, subscriber: Subscriber) {
-        self.0.lock().entry(wanted).or_default().insert(subscriber);
+    /// Adds a subscriber before its server is asked, so that another subscriber that leaves
+    /// meanwhile is not the last. A later [`succeed`](Self::succeed) or [`fail`](Self::fail) ends
+    /// the attempt.
+    pub(in crate::proxy) fn begin(
+        &self,
+        wanted: WantedResource,
+        subscriber: Subscriber,
+    ) -> AttemptId {
+        let mut table = self.0.lock();
+        table.last_attempt += 1;
+        let attempt = AttemptId(table.last_attempt);
+        let claim = table.claims.entry(wanted).or_default().entry(subscriber).or_default();
+        claim.attempts.push(attempt);
+        attempt
+    }
+
+    /// Notes that the server has accepted an attempt. Returns `false` if its subscriber has
+    /// unsubscribed meanwhile.
+    pub(in crate::proxy) fn succeed(&self, attempt: AttemptId) -> bool {
+        let mut table = self.0.lock();
+        let mut claims = table.claims.values_mut().flat_map(HashMap::values_mut);
+        let claim = claims.find(|claim| claim.attempts.contains(&attempt));
+        claim.map(|claim| claim.is_held |= claim.end(attempt)).is_some()
+    }
+
+    /// Removes the subscriber of an attempt that failed, unless the server has accepted another
+    /// attempt of it, or may do so. Returns the resource if it has no subscriber left.
+    pub(in crate::proxy) fn fail(&self, attempt: AttemptId) -> Option<WantedResource> {
+        let is_over =
+            |claim: &mut Claim| claim.end(attempt) && !claim.is_held && claim.attempts.is_empty();
+        self.0.lock().remove(|_, _, claim| is_over(claim)).pop()
     }
 
     /// Removes the subscribers for which `is_meant` holds. Returns the resources that have none
@@ -34,32 +82,24 @@ impl Subscriptions {
         &self,
         is_meant: impl Fn(&WantedResource, &Subscriber) -> bool,
     ) -> Vec<WantedResource> {
-        let mut unwanted = Vec::new();
-        self.0.lock().retain(|wanted, subscribers| {
-            subscribers.retain(|subscriber| !is_meant(wanted, subscriber));
-            if subscribers.is_empty() {
-                unwanted.push(wanted.clone());
-            }
-            !subscribers.is_empty()
-        });
-        unwanted
+        self.0.lock().remove(|wanted, subscriber, _| is_meant(wanted, subscriber))
     }
 
     pub(in crate::proxy) fn contains(&self, wanted: &WantedResource) -> bool {
-        self.0.lock().contains_key(wanted)
+        self.0.lock().claims.contains_key(wanted)
     }
 
     /// Returns the URIs of an instance that have subscribers.
     pub(in crate::proxy) fn uris_of(&self, instance: Instance) -> Vec<String> {
-        let all = self.0.lock();
-        let of_instance = all.keys().filter(|(of, _)| *of == instance);
+        let table = self.0.lock();
+        let of_instance = table.claims.keys().filter(|(of, _)| *of == instance);
         of_instance.map(|(_, uri)| uri.clone()).collect()
     }
 
     /// Returns the hosts that have subscribed to a resource.
     pub(in crate::proxy) fn hosts_of(&self, wanted: &WantedResource) -> HashSet<HostId> {
-        let all = self.0.lock();
-        let subscribers = all.get(wanted).into_iter().flatten();
+        let table = self.0.lock();
+        let subscribers = table.claims.get(wanted).into_iter().flat_map(HashMap::keys);
         subscribers.map(|subscriber| subscriber.host).collect()
     }
 
@@ -70,7 +110,7 @@ impl Subscriptions {
         version: u32,
         is_meant: impl Fn(&Instance) -> bool,
     ) -> Vec<WantedResource> {
-        let mut all = self.0.lock();
+        let all = &mut self.0.lock().claims;
         let old: Vec<WantedResource> = all.keys().filter(|(of, _)| is_meant(of)).cloned().collect();
         let moved = old.into_iter().filter_map(|key| {
             let subscribers = all.remove(&key)?;
@@ -80,5 +120,28 @@ impl Subscriptions {
             Some(key)
         });
         moved.collect()
+    }
+}
+
+impl SubscriptionTable {
+    /// Removes the claims for which `is_meant` holds. Returns the resources that have none left.
+    fn remove(
+        &mut self,
+        mut is_meant: impl FnMut(&WantedResource, &Subscriber, &mut Claim) -> bool,
+    ) -> Vec<WantedResource> {
+        let removed = self.claims.extract_if(|wanted, claims| {
+            claims.retain(|subscriber, claim| !is_meant(wanted, subscriber, claim));
+            claims.is_empty()
+        });
+        removed.map(|(wanted, _)| wanted).collect()
+    }
+}
+
+impl Claim {
+    /// Ends an attempt. Returns whether the claim had it.
+    fn end(&mut self, attempt: AttemptId) -> bool {
+        let before = self.attempts.len();
+        self.attempts.retain(|other| *other != attempt);
+        self.attempts.len() < before
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
-        in_flight::{Entered, InFlightCall},
+        in_flight::{Entered, InFlightCall, QuestionRoute},
         instance::Instance,
         known_tasks::Cancellation,
         questions,
@@ -40,8 +40,8 @@ struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: CallQuestions,
     pulse: Pulse,
-    /// The caller that gets progress.
-    audience: Arc<Lock<Caller>>,
+    /// The host's latest request for this call, which gets progress.
+    latest_caller: Arc<Lock<Caller>>,
     entered: Entered,
     method: String,
     answers: HostRequest,
@@ -79,29 +79,27 @@ pub(super) async fn begin(
     if let Some(level) = request.caller.log_level {
         upstream(request.fleet, request.instance).raise_log_level(level).await;
     }
-    let audience = Arc::new(Lock::new(request.caller.clone()));
+    let latest_caller = Arc::new(Lock::new(request.caller.clone()));
     let options = CallOptions {
         silence: request.silence(),
-        progress: request.caller.progress_token.is_some().then(|| progress_to(audience.clone())),
+        progress: request
+            .caller
+            .progress_token
+            .is_some()
+            .then(|| progress_to(latest_caller.clone())),
     };
     let call = request.lease.peer().prepare(options);
     let (gathered, arriving) = mpsc::unbounded_channel();
     let pulse = call.pulse();
-    let entry = InFlightCall {
-        call: call.id(),
-        upstream: request.lease.peer().clone(),
-        caller: request.caller.clone(),
-        pulse: pulse.clone(),
-        questions: Some(gathered),
-        is_parked: false,
-    };
+    let route = QuestionRoute::Gathered(gathered);
+    let entry = InFlightCall::new(&call, request.lease.peer(), request.caller, route);
     let entered = request.fleet.calls.in_flight.enter(request.instance, entry);
     let (method, params) = (request.method.to_owned(), request.adapted(params));
     let conversation = Conversation {
         call: Box::pin(async move { call.send(&method, params).await }),
         questions: CallQuestions { arriving, open: Vec::new(), asked: 0 },
         pulse,
-        audience,
+        latest_caller,
         entered,
         method: request.method.to_owned(),
         answers: HostRequest {
@@ -115,10 +113,10 @@ pub(super) async fn begin(
     wait(request.fleet, conversation, request.caller).await
 }
 
-/// Returns a sink that passes progress to the present caller of the call.
-fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
+/// Returns a sink that passes progress to the latest caller of the call.
+fn progress_to(latest_caller: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     Box::new(move |params| {
-        let caller = audience.lock().clone();
+        let caller = latest_caller.lock().clone();
         if let Some(sink) = caller.progress_sink() {
             sink(params);
         }
@@ -244,7 +242,7 @@ async fn resume(
 ) -> Outcome {
     conversation.pulse.beat();
     conversation.entered.pass_to(caller);
-    *conversation.audience.lock() = caller.clone();
+    *conversation.latest_caller.lock() = caller.clone();
     conversation.questions.answer(responses);
     if !conversation.questions.open.is_empty() {
         return Ok(park(fleet, conversation, caller));

@@ -6,7 +6,12 @@ use super::recorder::Recorder;
 use crate::{
     peer::{CallError, CallOptions},
     protocol::{Era, adapt, method},
-    proxy::{Caller, Fleet, in_flight::InFlightCall, instance::Instance, known_tasks},
+    proxy::{
+        Caller, Fleet,
+        in_flight::{InFlightCall, QuestionRoute},
+        instance::Instance,
+        known_tasks,
+    },
     upstream::Lease,
     wire::{Outcome, Raw},
 };
@@ -72,14 +77,8 @@ impl LeasedRequest<'_> {
         let options =
             CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
         let call = self.lease.peer().prepare(options);
-        let entry = InFlightCall {
-            call: call.id(),
-            upstream: self.lease.peer().clone(),
-            caller: self.caller.clone(),
-            pulse: call.pulse(),
-            questions: None,
-            is_parked: false,
-        };
+        let route = QuestionRoute::Requests;
+        let entry = InFlightCall::new(&call, self.lease.peer(), self.caller, route);
         let _entered = self.fleet.calls.in_flight.enter(self.instance, entry);
         let outcome = call.send(self.method, self.adapted(params)).await?;
         Ok(self.answered(outcome))

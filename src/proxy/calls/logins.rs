@@ -67,7 +67,6 @@ pub(super) async fn log_in(
     if let Ok(Some(question)) = outcome {
         return Err(ForwardError::Asks(question));
     }
-    fleet.events.send(Event::LoginEnded);
     outcome.map(|_| true).map_err(|why| not_logged_in(fleet, server, why))
 }
 
@@ -180,6 +179,7 @@ fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: Cancellation
                 if let Some(fleet) = fleet.upgrade() {
                     // Later requests begin another login.
                     fleet.calls.logins.forget(server, number);
+                    fleet.events.send(Event::LoginEnded);
                 }
             };
             Ok(Page::of(config.name.clone(), login, closing, &tasks, forget))

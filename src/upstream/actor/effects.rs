@@ -112,7 +112,9 @@ impl ServerActor {
             AttemptPurpose::Load { .. } => LoadOrigin::HostsRequest,
             _ => LoadOrigin::OwnAccord,
         };
-        let is_needed = !purpose.is_learning() || !self.connecting.waiters.is_empty();
+        let is_needed = !purpose.is_learning()
+            || !self.connecting.waiters.is_empty()
+            || !self.shared.subscriptions.uris().is_empty();
         if let Some(catalog) = fetched_catalog {
             self.refresh.freshness.renew(&catalog);
             self.shared.publish(catalog, origin, ChangeAudience::All);
@@ -131,7 +133,7 @@ impl ServerActor {
             let _ = reply.send(lease.ok_or_else(gone));
         }
         if !is_needed {
-            // The lists have been read, and no caller needs more.
+            // The lists have been read, and no host needs more.
             self.sleep_if_unused();
         }
     }

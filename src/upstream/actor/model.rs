@@ -474,7 +474,7 @@ impl ActorModel {
             self.lists.woken(self.now);
         }
         self.finish_first_attempt();
-        let is_needed = !attempt.is_study || !self.waiters.is_empty();
+        let is_needed = !attempt.is_study || !self.waiters.is_empty() || self.is_subscribed;
         for waiter in std::mem::take(&mut self.waiters) {
             let Some(connection) = &mut self.connection else { continue };
             connection.is_used = true;

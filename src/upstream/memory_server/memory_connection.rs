@@ -14,10 +14,14 @@ use super::{MemoryServer, Step, wait};
 use crate::{
     base::Lock,
     peer::{Peer, receive_message},
-    protocol::{MODERN_VERSION, error, method},
+    protocol::{Era, MODERN_VERSION, error, method},
     upstream::inbound::ServerInbound,
     wire::{Message, Outbox, Outcome, Raw, Request, Response, edit},
 };
+
+/// The ends of URIs to which a subscription is refused, or never answered.
+const REFUSED: &str = ":refused";
+const HANGS: &str = ":hangs";
 
 /// One connection, as the server sees it.
 pub(super) struct MemoryConnection {
@@ -40,13 +44,32 @@ impl MemoryConnection {
             for message in messages.drain(..) {
                 outbox.note_written(message.weight());
                 if let Message::Request(request) = message {
+                    self.subscribe(&request);
                     self.tasks.spawn(self.clone().answer(request));
                 }
             }
         }
     }
 
+    /// Performs a subscription before it is answered, as a server may.
+    fn subscribe(&self, request: &Request) {
+        let Some(uri) = request.params.as_ref().and_then(|params| edit::get_str(params, "uri"))
+        else {
+            return;
+        };
+        match request.method.as_str() {
+            method::RESOURCES_SUBSCRIBE if !uri.ends_with(REFUSED) => {
+                self.subscribed.lock().insert(uri);
+            }
+            method::RESOURCES_UNSUBSCRIBE => {
+                self.subscribed.lock().remove(&uri);
+            }
+            _ => {}
+        }
+    }
+
     async fn answer(self: Arc<Self>, request: Request) {
+        let prescribed = prescribed_delay(&request);
         let step = match request.method.as_str() {
             method::INITIALIZE | method::SERVER_DISCOVER => &self.handshake,
             method::TOOLS_LIST | method::RESOURCES_LIST | method::RESOURCE_TEMPLATES_LIST => {
@@ -54,7 +77,7 @@ impl MemoryConnection {
             }
             // The stream stays open.
             method::SUBSCRIPTIONS_LISTEN => &Step::Hangs,
-            _ => &Step::Takes(Duration::ZERO),
+            _ => &prescribed,
         };
         let (delay, is_usable) = match step {
             Step::Takes(delay) => (*delay, true),
@@ -67,6 +90,9 @@ impl MemoryConnection {
             () = wait(delay) => {}
         }
         let outcome = match request.method.as_str() {
+            method::SERVER_DISCOVER if self.server.newest == Era::Legacy => {
+                Err(error::method_not_found(&request.method))
+            }
             method::INITIALIZE | method::SERVER_DISCOVER => greeting(&request.method, is_usable),
             _ if !is_usable => return self.peer().close(),
             _ => self.outcome(&request),
@@ -90,23 +116,35 @@ impl MemoryConnection {
                 Raw::encode(&json!({"resources": uris.iter().map(resource).collect::<Vec<_>>()}))
             }
             method::RESOURCE_TEMPLATES_LIST => Raw::encode(&json!({"resourceTemplates": []})),
-            method::RESOURCES_SUBSCRIBE => {
-                self.subscribed.lock().insert(uri());
-                Raw::empty_object()
+            method::RESOURCES_SUBSCRIBE if uri().ends_with(REFUSED) => {
+                return Err(error::invalid_params("refused"));
             }
-            method::RESOURCES_UNSUBSCRIBE => {
-                self.subscribed.lock().remove(&uri());
-                Raw::empty_object()
-            }
+            method::RESOURCES_SUBSCRIBE
+            | method::RESOURCES_UNSUBSCRIBE
+            | method::LOGGING_SET_LEVEL => Raw::empty_object(),
             method::TOOLS_CALL => {
                 let arguments = edit::get(&params, "arguments").unwrap_or_else(Raw::empty_object);
                 let text = edit::get_str(&arguments, "text").unwrap_or_default();
                 Raw::encode(&json!({"content": [{"type": "text", "text": text}]}))
             }
-            method::LOGGING_SET_LEVEL => Raw::empty_object(),
             method => return Err(error::method_not_found(method)),
         })
     }
+}
+
+/// Returns the delay that a request prescribes, in milliseconds: the end of a URI, or the argument
+/// `delay` of a tool.
+fn prescribed_delay(request: &Request) -> Step {
+    let params = request.params.clone().unwrap_or_else(Raw::empty_object);
+    let uri =
+        edit::get_str(&params, "uri").filter(|_| request.method == method::RESOURCES_SUBSCRIBE);
+    if uri.as_ref().is_some_and(|uri| uri.ends_with(HANGS)) {
+        return Step::Hangs;
+    }
+    let of_uri = uri.and_then(|uri| uri.rsplit(':').next()?.parse().ok());
+    let arguments = edit::get(&params, "arguments");
+    let of_tool = arguments.and_then(|arguments| edit::get(&arguments, "delay")?.read().ok());
+    Step::Takes(Duration::from_millis(of_uri.or(of_tool).unwrap_or(0)))
 }
 
 /// Returns the answer to a handshake: with everything, or without a version that dormouse speaks.

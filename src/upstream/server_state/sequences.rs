@@ -1,7 +1,7 @@
 //! Random events against [`ServerState::step`] and the reference model, which must agree on all
 //! that hosts, callers and the actor see, and against laws that hold whatever the model says.
 //!
-//! `DORMOUSE_SEQUENCES=10000000 cargo nextest run --lib server_state` runs more sequences than the
+//! `DORMOUSE_SEQUENCES=1000000 cargo nextest run --lib server_state` runs more sequences than the
 //! default, and `DORMOUSE_SEED` begins with another one.
 
 use std::{
@@ -22,7 +22,7 @@ use crate::{
     wire::credentials::CredentialError,
 };
 
-const DEFAULT_COUNT: u64 = 1_000_000;
+const DEFAULT_COUNT: u64 = 200_000;
 const MAX_EVENTS: usize = 24;
 
 /// The delays before an event: both sides of each limit of the state machine.

@@ -13,7 +13,7 @@ use crate::{
     upstream::Phase,
 };
 
-const DEFAULT_COUNT: u64 = 2000;
+const DEFAULT_COUNT: u64 = 500;
 const MAX_STEPS: usize = 30;
 /// The number of kinds of events that sequences must show, so that they test what they seem to.
 const KINDS: usize = 24;

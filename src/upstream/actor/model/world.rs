@@ -51,7 +51,9 @@ pub(in crate::upstream::actor) struct World {
 impl World {
     pub(in crate::upstream::actor) fn new(setting: &Setting) -> Self {
         let plans = setting.clone();
-        let server = MemoryServer::new("s", move |number| connection_plan(plans.plan(number)));
+        let newest = if setting.is_dual { Era::Modern } else { Era::Legacy };
+        let plan = move |number| connection_plan(plans.plan(number));
+        let server = MemoryServer::new("s", newest, plan);
         server.list(&["v0"], &[RESOURCE]);
         let context = context(setting, Opener::in_memory([server.clone()]));
         let recorder = Recorder::new(setting.is_recalled);
