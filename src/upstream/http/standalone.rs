@@ -33,7 +33,7 @@ impl StreamableHttp {
                     break;
                 }
                 Err(error) => {
-                    tracing::debug!(server = self.server(), %error, "cannot resume a stream")
+                    tracing::debug!(server = self.server(), %error, "cannot resume a stream");
                 }
             }
             cursor.failures += 1;
