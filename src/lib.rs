@@ -7,7 +7,7 @@
 //!
 //! - [`cli`]: one file per command, and the only wiring of all parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
-//! - [`control`]: requests to a running instance, over its user's socket and over HTTP.
+//! - [`control`]: requests to a running dormouse, over its user's socket and over HTTP.
 //! - [`apps`]: AI tools, and the files in which each keeps its servers.
 //! - [`downstream`]: connected hosts, with one session each, on standard streams and over HTTP.
 //! - [`proxy`]: all servers with the one published snapshot, the routing of requests, the relay of

@@ -67,7 +67,7 @@ impl Callback {
             let router = router.clone();
             AbortOnDropHandle::new(tokio::spawn(async move {
                 if let Err(error) = axum::serve(listener, router).await {
-                    tracing::warn!(%error, "cannot serve the redirect of the browser");
+                    tracing::warn!(%error, "cannot receive the browser's redirect after a login");
                 }
             }))
         };

@@ -42,7 +42,7 @@ pub(super) struct GuardedClient {
     failure: Arc<Lock<Option<String>>>,
 }
 
-/// Reason for which a request was not sent, or failed.
+/// The reason that a request was not sent or has failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GuardedClientError {
     #[error("refused to contact {0}: https is required, except for this machine")]

@@ -200,7 +200,8 @@ impl KeychainThread {
 impl OpenedKeychain {
     fn store(&mut self) -> Result<&CredentialStore, KeychainError> {
         if self.store.is_none() {
-            let opened = (self.open)().inspect_err(|error| tracing::debug!(%error, "no keychain"));
+            let opened =
+                (self.open)().inspect_err(|error| tracing::debug!(%error, "no keychain available"));
             self.store = Some(opened.map_err(|_| unavailable())?);
             self.status.is_open.store(true, Ordering::Relaxed);
         }

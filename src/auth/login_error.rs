@@ -38,7 +38,7 @@ pub(crate) enum LoginError {
     BadAddress(String),
     #[error("cannot listen on {address} for the browser's redirect: {cause}{}", hint(cause))]
     Callback { address: String, cause: std::io::Error },
-    #[error("the authorization server refused: {0}")]
+    #[error("the authorization server refused the login: {0}")]
     Refused(String),
     #[error("the response does not belong to this login, or was used before")]
     Foreign,
@@ -104,7 +104,7 @@ pub(crate) enum TokenError {
     #[error("unknown client, or wrong secret ({0})")]
     UnknownClient(String),
     /// The authorization server refused for another reason.
-    #[error("the authorization server refused: {0}")]
+    #[error("the authorization server refused to issue a token: {0}")]
     Refused(String),
     /// dormouse cannot use the token.
     #[error("the authorization server issued an invalid token: {0}")]
@@ -116,7 +116,7 @@ pub(crate) enum TokenError {
     #[error("{0}")]
     Failed(String),
     /// The answer is not from an authorization server; it may be from a proxy in front of it.
-    #[error("the response is not a token")]
+    #[error("the token response is not valid")]
     NotAToken,
 }
 

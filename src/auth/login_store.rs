@@ -263,7 +263,7 @@ impl LoginStore {
         let Ok(text) = serde_json::to_string(secrets) else { return false };
         let given = self.keychain.set(LOGINS_SERVICE, key.as_str(), Secret::new(text));
         if let Err(error) = &given {
-            tracing::warn!(%error, "storing the login in a file");
+            tracing::warn!(%error, "the keychain refused the login; storing it in a file");
             // An entry that stays would be older than the file.
             let _ = self.keychain.delete(LOGINS_SERVICE, key.as_str());
         }
@@ -514,7 +514,8 @@ mod tests {
         // A process without a keychain reports that, and leaves the login unchanged.
         let without = LoginStore { store: Some(files), keychain: Keychain::disabled() };
         assert!(matches!(without.read(&key), Err(LoginStoreError::Keychain(_))));
-        // A login that it saves stays in the file, even when a process with a keychain renews it.
+        // A login saved without a keychain stays in the file, even when a process with a keychain
+        // renews it.
         without.write(&key, &lock, &login("elsewhere")).unwrap();
         let read = store.read(&key).unwrap().unwrap();
         store.write(&key, &lock, &read).unwrap();

@@ -17,7 +17,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(10);
 /// The reason that a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
-    #[error("another process held the lock for {0:?}")]
+    #[error("timed out after {0:?} waiting for a lock that another process holds")]
     Held(Duration),
     #[error(transparent)]
     Io(#[from] io::Error),

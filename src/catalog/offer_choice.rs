@@ -6,7 +6,7 @@ use super::{OfferId, Snapshot};
 use crate::config::ProfileName;
 
 /// A choice of offers: of an endpoint, of its profile, and of a session that loads its own servers.
-/// What a choice shows is a snapshot again.
+/// The result of a choice is a smaller snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct OfferChoice {
     /// The only offer, which has bare names: the host is connected to `/servers/<name>`.

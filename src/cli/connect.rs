@@ -243,8 +243,11 @@ fn own_files(typed: &AppArguments, directories: &Directories) -> anyhow::Result<
     }
     let of_name = |name: &String| {
         let app = app(name)?;
-        let elsewhere =
-            if typed.project { "its user's" } else { "a file of the project: use --project" };
+        let elsewhere = if typed.project {
+            "a file of the user: remove --project"
+        } else {
+            "a file of the project: add --project"
+        };
         let none = || UsageError(format!("{} has only {elsewhere}", app.name));
         Ok(app.writable_file(scope, directories).ok_or_else(none)?)
     };

@@ -261,7 +261,7 @@ fn is_made(edit: &ConfigEdit, server: &ServerConfig) -> bool {
     matches!(edit, ConfigEdit::Enable { enabled, .. } if *enabled == server.enabled)
 }
 
-/// Makes all edits or none, and tells running instances to reload.
+/// Makes all edits or none, and tells running processes to reload.
 fn make_all(
     options: &Options,
     file: ConfigFile,
@@ -280,7 +280,7 @@ fn make_all(
     if dry { Ok(()) } else { tell_running(&target) }
 }
 
-/// Makes an edit that a running instance was asked for, with the options that it was started with.
+/// Makes an edit that a running dormouse was asked for, with the options that it was started with.
 pub(super) fn make(
     options: &Options,
     file: ConfigFile,

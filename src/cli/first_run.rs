@@ -48,7 +48,7 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
             }
             next_catalog(&mut events).await;
             tokio::time::sleep(GATHER_DELAY).await;
-            // What was learned during the pause is written now.
+            // Catalogs that were read during the pause are written now.
             events = events.resubscribe();
         };
         tokio::select! {

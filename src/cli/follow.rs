@@ -31,8 +31,8 @@ pub(super) async fn follow(
         // Lets the first request be answered before the watch is set up.
         () = tokio::time::sleep(WATCH_DELAY) => {}
     }
-    let beside = file.path.with_file_name(".env");
-    let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
+    let env_file = file.path.with_file_name(".env");
+    let files = [Some(file.path.clone()), Some(env_file), options.env_file.clone()];
     let files: Vec<PathBuf> = files.into_iter().flatten().collect();
     let mut watch = Watch::new(files.clone())
         .inspect_err(|error| {

@@ -1,4 +1,4 @@
-//! The running instances that serve hosts with a config, and requests to them.
+//! The running dormouse processes that serve hosts with a config, and requests to them.
 
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ use crate::{
     control::{AppliedChange, StatusReport},
 };
 
-/// Maximum time for an instance to answer.
+/// Maximum time for a process to answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the reports of the instances that serve hosts with this config.
+/// Returns the reports of the processes that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();
     for answer in send_all(file, &Method::GET, "/status", REQUEST_TIMEOUT)? {
         match answer {
             Ok(report) => reports.push(report),
-            Err(why) => errln!("dormouse: a running instance does not answer: {}", visible(&why)),
+            Err(why) => errln!("dormouse: cannot read a status: {}", visible(&why)),
         }
     }
     Ok(reports)
 }
 
-/// Tells running instances to reload the config, and prints the outcome.
+/// Tells running processes to reload the config, and prints the outcome.
 pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
     let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", REQUEST_TIMEOUT)?;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     if !taken.is_empty() {
-        outln!("running instances reloaded the config ({})", taken.len());
+        outln!("running dormouse processes reloaded the config ({})", taken.len());
     }
     for why in refused.into_iter().filter_map(Result::err) {
-        errln!("a running instance has not reloaded the config: {}", visible(&why));
+        errln!("a running dormouse has not reloaded the config: {}", visible(&why));
     }
     Ok(())
 }
 
-/// Sends a request to every instance that serves hosts with this config. Returns their answers, or
+/// Sends a request to every process that serves hosts with this config. Returns their answers, or
 /// the reasons for refusals.
 #[cfg(unix)]
 pub(super) fn send_all<T: DeserializeOwned>(
@@ -51,14 +51,14 @@ pub(super) fn send_all<T: DeserializeOwned>(
     path: &str,
     patience: Duration,
 ) -> anyhow::Result<Vec<Result<T, String>>> {
-    let instances = settings::control_place(file).map(|place| place.running()).unwrap_or_default();
-    if instances.is_empty() {
+    let running = settings::control_place(file).map(|place| place.running()).unwrap_or_default();
+    if running.is_empty() {
         return Ok(Vec::new());
     }
     runtime()?.block_on(async {
         let mut answers = Vec::new();
-        for instance in instances {
-            let answer = instance.send(method.clone(), path, patience).await;
+        for process in running {
+            let answer = process.send(method.clone(), path, patience).await;
             answers.push(answer.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
         }
         Ok(answers)

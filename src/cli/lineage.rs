@@ -41,8 +41,8 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     }
     if ancestors.len() > MAX_ANCESTORS {
         return Err(UsageError(format!(
-            "this dormouse is at the end of a chain of more than {MAX_ANCESTORS} instances that \
-                start each other; it does not serve {path}"
+            "refused to serve {path}: more than {MAX_ANCESTORS} dormouse processes have started \
+                each other; remove the server that runs dormouse"
         )));
     }
     Ok(())

@@ -18,6 +18,7 @@ mod edit;
 mod first_run;
 mod follow;
 mod get;
+mod help;
 mod import;
 mod instances;
 mod lineage;

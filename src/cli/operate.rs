@@ -1,4 +1,4 @@
-//! `dormouse load`, `sleep` and `reset`: operations on servers of a running instance.
+//! `dormouse load`, `sleep` and `reset`: operations on servers of a running dormouse.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -35,7 +35,7 @@ pub(super) fn run(
     operation: ServerOperation,
 ) -> anyhow::Result<ExitCode> {
     if cfg!(not(unix)) {
-        bail!("not supported on Windows yet: running instances cannot be reached");
+        bail!("not supported on Windows yet: commands cannot reach a running dormouse");
     }
     let file = settings::find(options)?;
     settings::say_which(&file);
@@ -51,7 +51,7 @@ pub(super) fn run(
         let answers = send_all::<ServerReport>(&file, &Method::POST, &path, timeout)?;
         if answers.is_empty() {
             bail!(
-                "no running instance uses {}: start one with `dormouse serve`",
+                "no running dormouse uses {}: start one with `dormouse serve`",
                 file.path.display()
             );
         }

@@ -2,18 +2,18 @@
 
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, error::ErrorKind, parser::ValueSource};
 
-use super::arguments::Arguments;
+use super::{arguments::Arguments, help};
 
 /// Returns the command line, in which each command shows the shared flags that apply to it, with
 /// help of its own where their effect differs.
 pub(super) fn command() -> Command {
     let command = Arguments::command();
     let shared: Vec<Arg> = shared(&command).cloned().collect();
-    command.mut_subcommands(|subcommand| {
+    help::by_topic(command.mut_subcommands(|subcommand| {
         let name = subcommand.get_name().to_owned();
         let adapted: Vec<Arg> = shared.iter().filter_map(|flag| adapted(&name, flag)).collect();
         subcommand.args(adapted)
-    })
+    }))
 }
 
 /// Returns the flag as the command shows it; `None` if the command shows it unchanged.

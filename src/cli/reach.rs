@@ -28,7 +28,7 @@ impl Reach {
             let others = Options { surface: None, ..options.clone() };
             if let Some(option) = typed(&others)?.first() {
                 let message =
-                    format!("{option} belongs to the instance that listens at that URL: remove it");
+                    format!("{option} belongs to the dormouse that listens at that URL: remove it");
                 return Err(UsageError(message).into());
             }
             let mut url = url(address)?;

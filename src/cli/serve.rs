@@ -168,7 +168,7 @@ impl BackgroundTasks {
                 if let Err(error) = answering.await {
                     tracing::info!(
                         %error,
-                        "the control socket is closed; other commands cannot reach this instance",
+                        "the control socket is closed; other commands cannot reach this dormouse",
                     );
                 }
             });

@@ -22,7 +22,7 @@ use crate::{
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory does not exist")?;
+    let directory = std::env::current_dir().context("cannot determine the working directory")?;
     let store = trust_store_of_user();
     Ok(config::find(named(options).as_deref(), &directory, store.as_ref(), app_file_names())?
         .read(store.as_ref())?)
@@ -41,7 +41,7 @@ pub(super) const NEW_CONFIG: &str =
 /// Returns the config to write to, which may not exist yet; never a file of an app in the working
 /// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory does not exist")?;
+    let directory = std::env::current_dir().context("cannot determine the working directory")?;
     let store = trust_store_of_user();
     let found =
         config::find_own(named(options).as_deref(), &directory, store.as_ref(), app_file_names());
@@ -57,7 +57,7 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
 
 /// Returns the directories of apps.
 pub(super) fn directories() -> anyhow::Result<Directories> {
-    let project = std::env::current_dir().context("the working directory does not exist")?;
+    let project = std::env::current_dir().context("cannot determine the working directory")?;
     Directories::of_process(project).context("cannot determine the home directory: HOME is not set")
 }
 
@@ -160,7 +160,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the place of the sockets of instances that serve hosts with this config.
+/// Returns the place of the sockets of processes that serve hosts with this config.
 #[cfg(unix)]
 pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirectory> {
     let strategy = etcetera::choose_base_strategy().ok()?;
@@ -204,7 +204,7 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
 /// Returns the server of this name.
 ///
 /// # Errors
-/// If there is none, with the most similar names.
+/// If there is none; the text lists all names.
 pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, UsageError> {
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();

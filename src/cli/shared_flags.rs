@@ -11,8 +11,12 @@ use crate::config::{Startup, Surface, parse_duration};
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Options {
-    /// The config file [env: `DORMOUSE_CONFIG`]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help = "The config file [env: DORMOUSE_CONFIG]"
+    )]
     pub(super) config: Option<PathBuf>,
     /// A file with variables for ${VAR} in the config; by default `.env` next to it
     #[arg(long, global = true, value_name = "FILE")]
@@ -25,18 +29,23 @@ pub(super) struct Options {
     pub(super) surface: Option<Surface>,
     #[command(flatten)]
     pub(super) startup: StartupFlags,
-    /// Time without use after which servers go to sleep: `90s`, `5m`; 0 for never
+    /// Put servers to sleep after this time without use: `90s`, `5m`; 0 for never
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) idle_timeout: Option<Duration>,
-    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for
-    /// any
+    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`; `:8080` means loopback, port 0 any
+    /// free port
     #[arg(long, global = true, value_name = "ADDR")]
     pub(super) http: Option<String>,
     /// With HTTP, also serve a host on standard input and output
     #[arg(long, global = true)]
     pub(super) stdio: bool,
-    /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "LEVEL",
+        help = "The log level: error, warn, info, debug or trace; also `target=level,…` [env: \
+            DORMOUSE_LOG]"
+    )]
     pub(super) log_level: Option<String>,
     /// The format of the log on standard error
     #[arg(long, global = true, default_value = "pretty", value_name = "FORMAT")]
@@ -52,7 +61,7 @@ pub(super) struct StartupFlags {
     /// Connect every server on first use
     #[arg(long, global = true, group = "startup", alias = "pure-lazy")]
     pub(super) lazy: bool,
-    /// Connect every server once to learn its tools, then on use
+    /// Connect every server once to read its tools, then on use
     #[arg(long, global = true, group = "startup", alias = "hybrid-lazy")]
     pub(super) hybrid: bool,
 }

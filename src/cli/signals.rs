@@ -6,7 +6,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 /// Cancels `stop` when a signal asks the process to end, until the returned handle is dropped.
 ///
 /// With `has_config`, SIGHUP does not end the process, since it asks for a reload of the config.
-#[must_use = "nobody listens when it is dropped"]
+#[must_use = "signals are no longer handled when it is dropped"]
 pub(super) fn cancel_when_asked(
     stop: CancellationToken,
     has_config: bool,

@@ -40,7 +40,7 @@ fn print(report: &StatusReport) {
             report.hosts
         ),
         None => outln!(
-            "no running instance uses {}; from the stored catalogs:",
+            "no running dormouse uses {}; from the stored catalogs:",
             report.config.display()
         ),
     }

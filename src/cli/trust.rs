@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let directory = std::env::current_dir().context("the working directory does not exist")?;
+    let directory = std::env::current_dir().context("cannot determine the working directory")?;
     let file = config::find_to_trust(path, &directory, app_file_names())?.read_to_trust()?;
     // An invalid config is not trusted, since its commands are unknown.
     file.parse(&file.environment())?;

@@ -81,10 +81,10 @@ impl ConfigFile {
             read_at_most(&path, MAX_CONFIG_BYTES)
         };
         let text = text.map_err(|source| unreadable(&path, source))?;
-        let beside = path.with_file_name(".env");
-        let variables = if has_variables && beside.is_file() {
-            read_bounded(&beside, environment::MAX_VARIABLES)
-                .map_err(|source| unreadable(&beside, source))?
+        let env_file = path.with_file_name(".env");
+        let variables = if has_variables && env_file.is_file() {
+            read_bounded(&env_file, environment::MAX_VARIABLES)
+                .map_err(|source| unreadable(&env_file, source))?
         } else {
             Vec::new()
         };
@@ -181,7 +181,7 @@ impl ConfigFile {
 
     /// Returns the variables of the process and of `.env`.
     pub(crate) fn environment(&self) -> Environment {
-        Environment::of_process().with_lines_beside(&self.path, &self.variables)
+        Environment::of_process().with_lines_of_env_file(&self.path, &self.variables)
     }
 
     /// Checks that a config found in the working directory was trusted with this content.

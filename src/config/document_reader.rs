@@ -141,7 +141,7 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
     }
 
     /// Expands the value of a setting for all servers. An undefined variable is a problem: in a
-    /// token it would open the door to everyone, or to no one.
+    /// token it would admit every host, or none.
     fn expand_setting(&mut self, key: &str, value: &mut Value) {
         let at = [Step::Key(key.to_owned())];
         self.check_references(&at, value, &[]);

@@ -61,7 +61,7 @@ impl Environment {
     /// Adds the lines of the `.env` file next to the config. It may belong to another program, so
     /// that other lines cause only a warning.
     #[must_use]
-    pub(super) fn with_lines_beside(mut self, config: &Path, lines: &[u8]) -> Self {
+    pub(super) fn with_lines_of_env_file(mut self, config: &Path, lines: &[u8]) -> Self {
         let malformed = self.add(lines);
         if malformed > 0 {
             let path = config.with_file_name(".env");

@@ -100,7 +100,7 @@ impl ConfigFile {
     }
 }
 
-/// Returns the key of the servers in whose entries tools can be listed.
+/// Returns the key under which the servers are that can have `tools`.
 pub(super) fn place_of_tools(dialect: Option<Dialect>) -> Result<&'static str, String> {
     match dialect {
         None => Ok("mcpServers"),

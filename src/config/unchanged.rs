@@ -20,7 +20,7 @@ pub(crate) enum Unchanged {
         .0.display()
     )]
     OfAnotherProgram(PathBuf),
-    #[error("cannot edit the entry of {what:?}, edit it by hand: {reason}")]
+    #[error("cannot edit the entry of {what:?}: {reason}; edit it by hand")]
     ByHand { what: String, reason: String },
     #[error(transparent)]
     Replace(#[from] ReplaceError),

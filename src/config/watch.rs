@@ -204,7 +204,7 @@ mod tests {
                 symlink(target, root.join("link")).unwrap();
                 std::fs::rename(root.join("link"), root.join("current")).unwrap();
             }
-            "the directory is made anew" => {
+            "the directory is made again" => {
                 std::fs::remove_dir_all(root.join("three")).unwrap();
                 std::fs::create_dir(root.join("three")).unwrap();
                 std::fs::write(&file, "x").unwrap();
@@ -222,7 +222,7 @@ mod tests {
             ("written in place", true),
             ("a link to a directory", true),
             ("written in place", true),
-            ("the directory is made anew", true),
+            ("the directory is made again", true),
             ("written in place", true),
         ] {
             change(what);

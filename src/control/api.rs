@@ -194,6 +194,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn documentation_lists_every_route() {
+        let documentation = include_str!("../../docs/reference/http.md");
+        let rows =
+            documentation.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let documented = rows.flat_map(|cell| cell.split('`'));
+        let documented = documented.filter(|text| text.contains(" /"));
+        let mut documented: Vec<String> = documented.map(str::to_owned).collect();
+        let routes = routes().into_iter().map(|route| {
+            let path = route.path().replace('{', "<").replace('}', ">");
+            format!("{} {path}", route.method().to_uppercase())
+        });
+        let mut routes: Vec<String> = routes.collect();
+        documented.sort();
+        routes.sort();
+        assert_eq!(documented, routes);
+    }
+
+    #[test]
     fn openapi_document_lists_every_route_and_schema() {
         let document = api_document();
         let text = document.to_string();

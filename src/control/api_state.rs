@@ -1,4 +1,4 @@
-//! The running instance, as the handlers of the control API reach it.
+//! The running dormouse, as the handlers of the control API reach it.
 
 use std::{path::PathBuf, sync::Arc};
 

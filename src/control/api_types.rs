@@ -56,7 +56,7 @@ pub(crate) struct ServerTool {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {
-    /// The number of the host's session in this instance.
+    /// The number of the host's session in this process.
     host: u64,
     server: String,
     /// The MCP method.

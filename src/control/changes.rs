@@ -29,14 +29,14 @@ pub(crate) struct AppliedChange {
     pub at_next_start: Vec<String>,
 }
 
-/// Reason for which a change was not made. The config is unchanged.
+/// The reason that a change was not made. The config is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
     #[error(transparent)]
     Unchanged(#[from] Unchanged),
     #[error("the config would not be valid")]
     Invalid(#[source] ConfigError),
-    #[error("no config in use")]
+    #[error("this dormouse wraps one command and has no config to change")]
     NoConfig,
     #[error("dormouse is shutting down")]
     ShuttingDown,

@@ -22,7 +22,7 @@ where
         "openapi": "3.1.0",
         "info": {
             "title": "dormouse",
-            "summary": "The API of a running instance",
+            "summary": "The API of a running dormouse",
             "version": env!("CARGO_PKG_VERSION"),
         },
         "security": [{"token": []}],

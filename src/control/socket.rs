@@ -88,7 +88,7 @@ async fn bind_at_last(directory: &Path, path: &Path) -> UnixListener {
             Err(error) if std::mem::take(&mut is_first) => {
                 tracing::info!(
                     directory = %directory.display(), %error,
-                    "cannot open the control socket; other commands cannot reach this instance",
+                    "cannot open the control socket; other commands cannot reach this dormouse",
                 );
             }
             Err(_) => {}
@@ -132,12 +132,15 @@ pub(crate) struct RunningDormouse {
     pub path: PathBuf,
 }
 
-/// Reason for which a running process has not done what was requested.
+/// The reason that a running process has not done what was requested.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlRequestError {
-    #[error("no answer")]
+    #[error("the running dormouse does not answer")]
     Unreachable(#[from] reqwest::Error),
-    #[error("unexpected answer")]
+    #[error(
+        "the running dormouse sent an answer that cannot be read (another version?): restart its \
+            host"
+    )]
     Strange(#[from] serde_json::Error),
     #[error("{0}")]
     Refused(String),

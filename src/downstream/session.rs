@@ -239,7 +239,7 @@ impl Session {
         for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
                 Ok(_) => self.state.lock().accept_resource(&id, uri),
-                Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
+                Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe to a resource"),
             }
         }
         for task in wanted.tasks {
@@ -327,7 +327,8 @@ impl MessageHandler for HostHandler {
                 if summary.is_call && summary.id.is_some() =>
             {
                 let message = format!(
-                    "the message of {} bytes is above maxMessageBytes ({limit})",
+                    "the message of {} bytes exceeds maxMessageBytes ({limit}); raise it in the \
+                        config",
                     summary.size
                 );
                 peer.respond_to_unreadable(summary.id, error::invalid_request(message));
@@ -344,7 +345,7 @@ impl MessageHandler for HostHandler {
                 tracing::warn!(
                     size = summary.size,
                     limit,
-                    "skipped a message above maxMessageBytes"
+                    "skipped a message that exceeds maxMessageBytes"
                 );
             }
         }

@@ -33,12 +33,14 @@ pub(crate) enum CallError {
     Unauthorized(#[from] CredentialError),
     #[error("no answer for {0:?}")]
     TimedOut(Duration),
-    #[error("the other side does not read its input")]
+    #[error("the receiver does not read its messages")]
     Congested,
-    #[error("the message of {size} bytes is above maxMessageBytes ({limit})")]
+    #[error(
+        "the message of {size} bytes exceeds maxMessageBytes ({limit}); raise it in the config"
+    )]
     Oversized { size: usize, limit: usize },
     /// The size of an event is known only when it has been read.
-    #[error("an event of the answer is above maxMessageBytes ({limit})")]
+    #[error("an event of the answer exceeds maxMessageBytes ({limit}); raise it in the config")]
     OversizedEvent { limit: usize },
     #[error("the answer is not a JSON-RPC response: {0}")]
     Malformed(&'static str),

@@ -13,10 +13,10 @@ use crate::{
 
 /// Capabilities that are declared to a server while no host is connected. A later caller may be
 /// able to answer; a question that its host cannot answer is refused.
-const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+const WITHOUT_HOSTS: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
 
-fn for_nobody() -> Raw {
-    Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object())
+fn without_hosts() -> Raw {
+    Raw::parse(WITHOUT_HOSTS).unwrap_or_else(|_| Raw::empty_object())
 }
 
 /// Returns the union of the capabilities of all hosts that may use an instance.
@@ -24,7 +24,7 @@ pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> R
     let hosts = fleet.hosts_of(instance);
     let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
     if clients.peek().is_none() {
-        return for_nobody();
+        return without_hosts();
     }
     let mut union = Raw::empty_object();
     for client in clients {
@@ -47,7 +47,7 @@ pub(super) fn declares_more(
     era: Era,
 ) -> bool {
     let is_alone = |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
-    declared == declared_names(&for_nobody())
+    declared == declared_names(&without_hosts())
         && fleet.hosts_of(instance).iter().all(is_alone)
         && declared_names(&capabilities_for(fleet, instance, era))
             .iter()

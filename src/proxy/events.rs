@@ -54,7 +54,7 @@ pub(crate) enum CallEnding {
     Unanswered,
 }
 
-/// The sender of events. Sending costs next to nothing while nobody listens.
+/// The sender of events. Sending is cheap without a listener.
 #[derive(Clone)]
 pub(super) struct Events(broadcast::Sender<Event>);
 
@@ -66,7 +66,7 @@ impl Default for Events {
 
 impl Events {
     pub(super) fn send(&self, event: Event) {
-        // An error says only that nobody listens.
+        // An error means only that there is no listener.
         let _ = self.0.send(event);
     }
 

@@ -110,7 +110,11 @@ async fn list_extension(
             match edit::get_str(item, "uri") {
                 Some(uri) if !taken.insert(uri.clone()) => {
                     let server = &fleet.servers.config(*server).name;
-                    tracing::warn!(server, uri, "entry hidden by that of another server");
+                    tracing::warn!(
+                        server,
+                        uri,
+                        "skipped an entry whose URI another server also lists"
+                    );
                 }
                 _ => items.push(item.clone()),
             }

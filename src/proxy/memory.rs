@@ -207,7 +207,7 @@ impl Memory {
     pub(super) fn note_hung(&self, server: ServerId, is_hung: bool) {
         let Some((cache, key)) = self.place(server) else { return };
         if let Err(error) = cache.note_hung(&key, is_hung) {
-            tracing::debug!(%error, "cannot store whether a server hung");
+            tracing::debug!(%error, "cannot record that a server did not start in time");
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) enum OperateError {
     Unknown(String),
     #[error("server {0:?} is disabled in the config: run `dormouse enable {0}`")]
     Disabled(String),
-    #[error("with \"loads\": \"session\" each session loads its servers itself")]
+    #[error("cannot load a server for all hosts: the config has \"loads\": \"session\"")]
     OfSessions,
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -26,7 +26,7 @@ pub(crate) enum OperateError {
     Awake { server: String, why: StaysAwake },
 }
 
-/// The operations and reports for those who run dormouse, by its commands and its API.
+/// The operations and reports for the commands and the API.
 pub(crate) struct Operator<'a> {
     fleet: &'a Fleet,
 }
@@ -82,7 +82,7 @@ impl Operator<'_> {
         let server = known(self.fleet, name)?;
         let status = self.fleet.servers.shared(server).status();
         if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
-            reload::start_anew(self.fleet, name);
+            reload::restart_server(self.fleet, name);
         }
         Ok(())
     }

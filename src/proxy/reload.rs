@@ -103,7 +103,7 @@ impl Fleet {
 }
 
 /// Starts a server again with its present config.
-pub(super) fn start_anew(fleet: &Fleet, name: &str) {
+pub(super) fn restart_server(fleet: &Fleet, name: &str) {
     reload_with(fleet, Some(name), |fleet| {
         let roster = fleet.servers.roster();
         let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
@@ -111,17 +111,18 @@ pub(super) fn start_anew(fleet: &Fleet, name: &str) {
     });
 }
 
-/// Puts a config in force. `anew` names a server that is started again even if nothing has changed.
+/// Puts a config in force. `restart` names a
+/// server to start again even if its entry is unchanged.
 /// `config` is called while no other reload can run.
 fn reload_with(
     fleet: &Fleet,
-    anew: Option<&str>,
+    restart: Option<&str>,
     config: impl FnOnce(&Fleet) -> Config,
 ) -> Reloaded {
     let publication = fleet.board.publish();
     let Config { settings: wanted, servers } = config(fleet);
     let before = fleet.board.snapshot();
-    let difference = difference(fleet, &before, servers, &wanted.profiles, anew);
+    let difference = difference(fleet, &before, servers, &wanted.profiles, restart);
     let (settings, at_next_start) = wanted.adopted(&before.settings);
     // Changes of profiles are told by the servers that they concern.
     let profiles = settings.profiles.clone();
@@ -142,7 +143,7 @@ fn difference(
     snapshot: &Snapshot,
     servers: Vec<ServerConfig>,
     profiles: &Profiles,
-    anew: Option<&str>,
+    restart: Option<&str>,
 ) -> Difference {
     let before = fleet.servers.roster();
     let mut server_changes = BTreeMap::new();
@@ -153,7 +154,7 @@ fn difference(
         let (change, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
-                if anew != Some(&now.shown.name)
+                if restart != Some(&now.shown.name)
                     && now.shown.has_same_connection(&was.shown)
                     && (!is_evicted || now.shown == was.shown) =>
             {

@@ -136,7 +136,10 @@ pub(super) async fn ask_for_unlisted(
         match calls::run(fleet, call).await {
             Ok(Ok(result)) => return Ok(result),
             Ok(Err(refusal)) => refusals.push(refusal),
-            Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
+            Err(cause) => {
+                let server = upstream.name();
+                tracing::debug!(server, %cause, uri, "server did not return the resource");
+            }
         }
     }
     match <[Raw; 1]>::try_from(refusals) {

@@ -16,7 +16,8 @@ use crate::{
 /// Maximum number of times that one request has the stored catalogs read.
 const MAX_READS: usize = 5;
 
-/// Maximum number of times that a request may come to something else when its server is awake.
+/// Maximum number of times that a request may resolve to a different action when its server is
+/// awake.
 const MAX_SUPERSEDED: u32 = 3;
 
 /// Answers a `tools/call`: evaluates it, does what has to be done first, and evaluates it again
@@ -35,7 +36,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
             Action::Forward { server, params: sent } => {
                 let call = call_of(fleet, caller, (params, &action), *server, sent);
                 match calls::run(fleet, call).await {
-                    // The request comes to something else now.
+                    // The request resolves to a different action now.
                     Err(ForwardError::Superseded) if superseded < MAX_SUPERSEDED => {
                         superseded += 1;
                         continue;

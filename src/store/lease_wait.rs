@@ -8,7 +8,7 @@ use crate::base::{LockError, wait_for_lock, wait_for_lock_blocking};
 /// Waits for a lease that processes hold while they use the network.
 ///
 /// # Errors
-/// If another process keeps it for this time, or leases cannot be had.
+/// If another process keeps it for this time, or leases are not available.
 pub(crate) async fn lease(
     store: &dyn Store,
     name: &str,

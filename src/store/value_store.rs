@@ -52,7 +52,7 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// Takes the lease of this name; `None` while another process or task has it.
     ///
     /// # Errors
-    /// If leases cannot be had here.
+    /// If leases are not available.
     fn try_lease(&self, name: &str) -> io::Result<Option<StoreLease>>;
 
     /// Ensures, until the result is dropped, that a value of this size can replace the present one.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     View,
     mcp_apps::{InterfaceToolNames, listed_servers},
+    own_tools::is_reserved,
 };
 use crate::{
     catalog::{ExposedCatalog, LoadOrigin, Offer, Presence, Tool},
@@ -16,7 +17,10 @@ use crate::{
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 /// Returns the definition of one of dormouse's own tools.
+///
+/// Its name has to be reserved, so that a tool of a server cannot be listed under it.
 pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
+    debug_assert!(definition["name"].as_str().is_some_and(is_reserved), "{definition}");
     if view.snapshot.settings.lists.always_load != AlwaysLoad::Off {
         definition["_meta"] = json!({ ALWAYS_LOAD: true });
     }

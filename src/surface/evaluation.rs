@@ -78,9 +78,15 @@ impl View<'_> {
                     Action::Forward { server: offer.server(), params: params.clone() }
                 }
                 Presence::Offered { .. } => self.load(sole),
-                Presence::Evicted | Presence::Disabled => {
-                    failure(format!("server {:?} is not available", offer.name))
-                }
+                Presence::Evicted => failure(format!(
+                    "server {name:?} failed to load three times: the user can run `dormouse reset \
+                        {name}`, or restart dormouse",
+                    name = offer.name
+                )),
+                Presence::Disabled => failure(format!(
+                    "server {name:?} is disabled: the user can run `dormouse enable {name}`",
+                    name = offer.name
+                )),
             },
         }
     }

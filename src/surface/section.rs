@@ -178,7 +178,7 @@ pub(super) fn rest_note(view: View<'_>, server: Option<&str>) -> String {
                  get_dynamic_tools {{{group}\"query\": \"…\"}}."
             )
         }
-        _ => {
+        (Surface::Discover | Surface::Activate | Surface::Direct, _) => {
             let (within, before) = own.map_or_else(Default::default, |own| {
                 (format!("\"server\": {own:?}, "), format!("{own}/"))
             });

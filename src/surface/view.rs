@@ -47,7 +47,10 @@ impl View<'_> {
 
     /// Returns whether the list contains tools of servers under their own names.
     pub(super) fn lists_tools(self) -> bool {
-        matches!(self.surface, Surface::Activate | Surface::Direct)
+        match self.surface {
+            Surface::Activate | Surface::Direct => true,
+            Surface::Discover | Surface::Groups => false,
+        }
     }
 
     /// Returns whether the lists contain known tools of servers that are not loaded.

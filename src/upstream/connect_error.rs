@@ -23,7 +23,7 @@ pub(crate) enum AttemptError {
     Spawn { command: String, source: io::Error },
     #[error("the server exited{status} during {phase}{output}")]
     Exited { phase: &'static str, status: String, output: String },
-    #[error("{phase} did not end within {limit:?}{output}")]
+    #[error("{phase} timed out after {limit:?}{output}")]
     TimedOut { phase: &'static str, limit: Duration, output: String },
     #[error("{phase} failed: {cause}")]
     Call { phase: &'static str, cause: CallError },
@@ -97,7 +97,7 @@ impl AttemptError {
             Self::Exited { phase, status, .. } => {
                 format!("the server exited{status} during {phase}")
             }
-            Self::TimedOut { phase, limit, .. } => format!("{phase} did not end within {limit:?}"),
+            Self::TimedOut { phase, limit, .. } => format!("{phase} timed out after {limit:?}"),
             other => other.to_string(),
         }
     }

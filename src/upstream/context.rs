@@ -1,4 +1,4 @@
-//! The context that all servers of the process share.
+//! The settings and services that every server of the process uses.
 
 use std::time::Duration;
 

@@ -104,7 +104,7 @@ mod tests {
         let mut lazy = Freshness::new(false, Some(hour));
         lazy.restore(&recalled(hour * 2, false));
         lazy.renew(&catalog);
-        assert_eq!(left(&lazy), None, "nobody has asked to know");
+        assert_eq!(left(&lazy), None, "no comparison was requested");
         assert!(lazy.expires_at(true).is_some(), "the server has said so, and can be asked");
     }
 }

@@ -137,7 +137,8 @@ impl MessageHandler for ServerInbound {
             }
             UnexpectedMessage::Oversized { summary, limit } => {
                 let message = format!(
-                    "a message of {} bytes is above maxMessageBytes ({limit})",
+                    "a message of {} bytes exceeds maxMessageBytes ({limit}); raise it in the \
+                        config",
                     summary.size
                 );
                 context.count_noise(&message);

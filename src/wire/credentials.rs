@@ -108,9 +108,9 @@ pub(crate) enum CredentialError {
     #[error("the server requires a login{why}: run `{command}` in a terminal, then try again")]
     LoginRequired { why: String, command: String },
     /// A later try may succeed.
-    #[error("the login cannot be used now: {0}")]
+    #[error("cannot use the login now: {0}")]
     Unavailable(String),
     /// No user can log in from here.
-    #[error("the login cannot be used: {0}")]
+    #[error("cannot use the login: {0}")]
     Refused(String),
 }

@@ -31,7 +31,7 @@ pub(crate) struct SseEvent {
 pub(crate) enum StreamError {
     #[error("no data for {0:?}")]
     Silent(Duration),
-    #[error("an event is above maxMessageBytes ({limit})")]
+    #[error("an event exceeds maxMessageBytes ({limit}); raise it in the config")]
     Oversized { limit: usize },
     #[error("the stream was interrupted: {0}")]
     Broken(String),

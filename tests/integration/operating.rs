@@ -1,4 +1,4 @@
-//! The API of a running instance, over HTTP and over its socket.
+//! The API of a running dormouse, over HTTP and over its socket.
 
 use std::{path::Path, time::Duration};
 
@@ -345,7 +345,7 @@ async fn command_in(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn commands_reach_the_running_instance() {
+async fn commands_reach_the_running_dormouse() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).at_home(home.path());
     let mut host = proxy.serve().await;

@@ -1,4 +1,4 @@
-//! Commands that connect to servers or ask a running instance: `refresh`, `test`, `call`, `list`,
+//! Commands that connect to servers or ask a running dormouse: `refresh`, `test`, `call`, `list`,
 //! `status`.
 
 use std::{

@@ -1,5 +1,5 @@
-//! The configs of the four systems that dormouse succeeds, unchanged (`docs/reference/migrating.md`
-//! maps every key). Each is translated into the tree of a dormouse config in which every value
+//! The configs of four other proxies, which load unchanged (`docs/reference/migrating.md` maps
+//! every key). Each is translated into the tree of a dormouse config in which every value
 //! keeps its place in the original file; later code knows nothing of other systems.
 
 mod dynamic_mcp;
@@ -31,7 +31,7 @@ mod tests {
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
         let file = b"SET=file\nONLY=file\n";
         let environment = Environment::from_pairs([("SET", "process"), ("TOKEN", "process")]);
-        let environment = environment.with_lines_beside(Path::new("c.json"), file);
+        let environment = environment.with_lines_of_env_file(Path::new("c.json"), file);
         parse(text, Path::new("c.json"), &environment)
     }
 

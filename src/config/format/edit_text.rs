@@ -1,4 +1,4 @@
-//! Edits of a file's text, in the way of its format.
+//! Edits of a file's text in its own format.
 
 use super::{
     file_format::Format,

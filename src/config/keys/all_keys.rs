@@ -36,7 +36,7 @@ pub(in crate::config) fn is_secret(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::key_class::Effect, *};
     use crate::config::json_schema;
 
     #[test]
@@ -52,6 +52,39 @@ mod tests {
         let entry = &schema["$defs"]["ServerEntry"]["properties"];
         assert_eq!(published(entry), classified(keys_of_server()));
         assert!(!schema.to_string().contains("x-class"), "the classes are not published");
+    }
+
+    /// Returns the names of the keys as the documentation lists them.
+    fn listed(keys: impl IntoIterator<Item = String>) -> String {
+        keys.into_iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn documentation_lists_the_keys_of_each_class() {
+        let of_effect = |keys: Vec<(String, KeyClass)>, effect| {
+            let keys = keys.into_iter().filter(move |(_, class)| class.effect == effect);
+            listed(keys.map(|(key, _)| key))
+        };
+        let at_once = of_effect(keys_of_server(), Effect::AtOnce);
+        let at_next_start = of_effect(keys_of_file(), Effect::AtNextStart);
+        let of_each_server = listed(classes::<ServerSettings>().into_iter().map(|(key, _)| key));
+        for (page, text, lists) in [
+            (
+                "docs/design/config.md",
+                include_str!("../../../docs/design/config.md"),
+                vec![&at_once, &at_next_start, &of_each_server],
+            ),
+            (
+                "docs/reference/config.md",
+                include_str!("../../../docs/reference/config.md"),
+                vec![&at_once],
+            ),
+        ] {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for list in lists {
+                assert!(text.contains(list), "{page} lacks this list: {list}");
+            }
+        }
     }
 
     #[test]

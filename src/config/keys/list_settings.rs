@@ -104,3 +104,19 @@ pub enum AlwaysLoad {
     /// None.
     Off,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_surface_of_the_schema_is_listed() {
+        let schema = Surface::json_schema(&mut SchemaGenerator::default()).to_value();
+        let declared: Vec<_> = schema["oneOf"].as_array().unwrap().iter().collect();
+        let listed = Surface::ALL.map(Surface::name);
+        assert_eq!(declared.len(), listed.len(), "Surface::ALL has every surface");
+        for value in declared {
+            assert!(listed.contains(&value["const"].as_str().unwrap()), "{value}");
+        }
+    }
+}

@@ -129,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(is_here(&[(name, value)], &proxies), expected, "{name}: {value}");
         }
-        assert!(!is_here(&[("host", "127.0.0.1")], &proxies), "nobody has said where it is from");
+        assert!(!is_here(&[("host", "127.0.0.1")], &proxies), "no header names its origin");
         let differing = [(X_FORWARDED_FOR, local), ("forwarded", "for=192.0.2.1")];
         assert!(!is_here(&differing, &proxies));
     }

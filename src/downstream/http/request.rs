@@ -85,7 +85,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
         return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body is incomplete"));
     };
     let Ok(body) = body else {
-        let message = format!("the message is above maxMessageBytes ({limit}), or incomplete");
+        let message = format!("the message exceeds maxMessageBytes ({limit}), or is incomplete");
         return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message));
     };
     let body = on_one_line(body);

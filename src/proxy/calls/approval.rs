@@ -24,8 +24,8 @@ pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
     fleet.servers.config(server).settings.pin == Pin::Block
 }
 
-/// Checks that a request still comes to the same on a connection, and that the tool there is what
-/// was approved.
+/// Checks that a request still resolves to the same call on a connection, and that the tool there
+/// is the approved one.
 ///
 /// # Errors
 /// [`ForwardError::Superseded`] or [`ForwardError::Blocked`].

@@ -25,7 +25,7 @@ pub(in crate::proxy) struct Call<'a> {
 
 /// The connection on which a request is sent.
 pub(super) enum Connection {
-    /// That of the caller's instance, which is woken or loaded.
+    /// The connection of the caller's instance, which is woken or loaded.
     OfCaller,
     /// This one, which is awake.
     Given(Instance, Lease),

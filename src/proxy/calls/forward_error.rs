@@ -16,7 +16,7 @@ pub(in crate::proxy) enum ForwardError {
     /// The tool differs from what was approved.
     #[error("tool {tool:?} of server {server:?} differs from its approved definition")]
     Blocked { server: String, tool: String },
-    /// The request came to something else when the server was awake; nothing was sent.
+    /// The request resolved to a different action when the server was awake; nothing was sent.
     #[error("the request has to be evaluated again")]
     Superseded,
     /// The host has to ask its user first, with this result.

@@ -28,7 +28,7 @@ pub(super) struct LeasedRequest<'a> {
     pub(super) recorder: Recorder,
 }
 
-/// What became of a request that was sent.
+/// The outcome of a request that was sent.
 pub(super) enum Sent {
     Answered(Outcome),
     /// The server has asked something, and the call waits for the host: it gets this result, and

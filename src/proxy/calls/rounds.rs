@@ -87,8 +87,8 @@ async fn ask(request: &LeasedRequest<'_>, question: &Raw) -> Result<Raw, String>
     let method = &question.method;
     match asking.await {
         Reaction::Answered(answer) => Ok(answer),
-        // A host that cannot show a form answers with an error; for the server nobody has filled it
-        // in.
+        // A host that cannot show a form answers with an error; for the server, the user has not
+        // filled in the form.
         Reaction::Refused(_) if method == method::ELICITATION_CREATE => {
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }

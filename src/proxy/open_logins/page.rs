@@ -86,7 +86,7 @@ enum DialogEnd {
 pub(in crate::proxy) struct Waiter(Arc<Page>);
 
 impl Page {
-    /// Makes a page that no one has been shown yet. It waits for a browser until `closing` is
+    /// Makes a page that no user has seen yet. It waits for a browser until `closing` is
     /// cancelled.
     pub(in crate::proxy) fn of(
         server: String,

@@ -97,7 +97,7 @@ impl ServerActor {
             let connected = connect(setup.clone(), host_era, spoken, with_catalog).await?;
             let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let tools = connected.owned.fetched_catalog.as_ref().map(|catalog| catalog.tools.len());
-            tracing::info!(server = setup.config.name, took_ms, tools, "awake");
+            tracing::info!(server = setup.config.name, took_ms, tools, "server is awake");
             Ok(Box::new(connected))
         }));
     }
@@ -154,7 +154,7 @@ impl ServerActor {
             }
             LoadRefusal::Unreachable { cause } => {
                 if !self.failures.is_last(&cause.to_string()) {
-                    tracing::info!(server, %cause, "cannot be reached");
+                    tracing::info!(server, %cause, "server unreachable");
                 }
                 LoadError::Unreachable { server, cause }
             }

@@ -175,7 +175,8 @@ impl SseTransport {
                 }
             }
             Message::Notification(_) | Message::Response(_) => {
-                tracing::debug!(server = self.inbound.server(), %error, "cannot send");
+                let server = self.inbound.server();
+                tracing::debug!(server, %error, "cannot send a message to the server");
             }
         }
     }

@@ -32,7 +32,9 @@ impl StreamableHttp {
                     self.notice_expiry(response.status());
                     break;
                 }
-                Err(error) => tracing::debug!(server = self.server(), %error, "cannot resume"),
+                Err(error) => {
+                    tracing::debug!(server = self.server(), %error, "cannot resume a stream");
+                }
             }
             cursor.failures += 1;
         }
@@ -73,7 +75,8 @@ impl StreamableHttp {
                 }
                 Err(error) => {
                     cursor.failures += 1;
-                    tracing::debug!(server = self.server(), %error, "cannot listen");
+                    let server = self.server();
+                    tracing::debug!(server, %error, "cannot open the standalone stream");
                 }
             }
             tokio::time::sleep(cursor.backoff.next_delay(fastrand::f64())).await;
