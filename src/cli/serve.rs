@@ -105,10 +105,11 @@ async fn serve(
     let watchdog = Watchdog::default();
     let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &parsed));
+    let serves_at_root = parsed.compatibility.serves_at_root;
     let fleet = Fleet::new(parsed.config, &watchdog, settings::storage(file), auth);
     let background = BackgroundTasks::start(&fleet, origin, is_first_run, stop.child_token());
     let api = control::router(background.control.clone());
-    let routes = |access| HttpRoutes { access, api };
+    let routes = |access| HttpRoutes { access, api, serves_at_root };
     let served = match (listener, transports.stdio) {
         (None, _) => stdio_host::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {

@@ -1,6 +1,9 @@
 //! The config that a command uses, from the command line and the working directory.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 
@@ -193,7 +196,8 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
         config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        override_server(server, options);
+        let is_kept = parsed.compatibility.kept_idle_timeouts.contains(&server.name);
+        override_server(server, options, options.idle_timeout.filter(|_| !is_kept));
     }
     if let Some(name) = &options.profile {
         config.settings.profiles.set_default(name)?;
@@ -214,11 +218,11 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
 }
 
 /// Applies the command line to a server's config.
-fn override_server(server: &mut ServerConfig, options: &Options) {
+fn override_server(server: &mut ServerConfig, options: &Options, idle_timeout: Option<Duration>) {
     if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
     }
-    if let Some(timeout) = options.idle_timeout.filter(|_| !server.keeps_idle_timeout) {
+    if let Some(timeout) = idle_timeout {
         server.settings.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
@@ -243,6 +247,6 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let lists = ListSettings { surface, ..ListSettings::default() };
     let settings = Settings { lists, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
-    override_server(&mut server, options);
+    override_server(&mut server, options, options.idle_timeout);
     Some(Config { settings, servers: vec![server] })
 }

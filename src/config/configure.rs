@@ -19,8 +19,6 @@ pub struct ServerConfig {
     pub enabled: bool,
     pub startup: Startup,
     pub settings: ServerSettings,
-    /// True if the idle timeout takes precedence over the command line.
-    pub keeps_idle_timeout: bool,
     pub connecting: ConnectionRules,
     pub offer: OfferRules,
     pub endpoint: EndpointSettings,
@@ -89,7 +87,6 @@ pub(super) fn configure(
         description,
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
-        keeps_idle_timeout: false,
         connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
         endpoint: EndpointSettings {
@@ -122,7 +119,6 @@ impl ServerConfig {
             offer: OfferRules { features, tools: _ },
             transport,
             description: _,
-            keeps_idle_timeout: _,
             endpoint: _,
         } = self;
         *name == other.name

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, Problem, ServerPaths, dialect::literal_strings, document::Document,
-    parse, reading_rules::Variables,
+    ConfigError, Environment, Problem, dialect::literal_strings, document::Document, parse,
+    reading_rules::Variables,
 };
 
 /// The content of a config of another system.
@@ -44,7 +44,7 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
     if rules.keeps_undefined {
         warn("an undefined variable makes its server unavailable; the other system keeps its text");
     }
-    if rules.server_paths == ServerPaths::AlsoAtRoot {
+    if rules.serves_at_root {
         warn("the endpoints at /<name>/ are at /servers/<name>/");
     }
     let Value::Object(mut settings) = value else { return Ok(None) };

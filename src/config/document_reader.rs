@@ -42,10 +42,6 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         }
     }
 
-    pub(super) fn rules(&self) -> ReadingRules {
-        self.rules
-    }
-
     /// Returns the warnings if there are no problems.
     ///
     /// # Errors

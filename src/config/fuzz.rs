@@ -222,12 +222,7 @@ pub(crate) fn dialects(bytes: &[u8]) {
         Ok(parsed) => parsed.config,
         Err(error) => panic!("{error}\n{ours}"),
     };
-    let mut theirs = parse(&text, path, &ENVIRONMENT).expect("it was converted").config;
-    // A dormouse config has neither the paths nor the flags of other systems.
-    theirs.settings.server_paths = ours.settings.server_paths;
-    for server in &mut theirs.servers {
-        server.keeps_idle_timeout = false;
-    }
+    let theirs = parse(&text, path, &ENVIRONMENT).expect("it was converted").config;
     // Variables are looked up in other places.
     if !text.contains('$') {
         assert_eq!(ours.servers, theirs.servers);

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig, Settings,
-    Unavailable, Wrapping,
+    Compatibility, Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig,
+    Settings, Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
@@ -38,12 +38,17 @@ pub fn parse(
     }
     settings.profiles = Profiles::new(profiles);
     let directory = path.parent().unwrap_or(Path::new("."));
+    let mut compatibility =
+        Compatibility { serves_at_root: rules.serves_at_root, ..Compatibility::default() };
     let mut servers = Vec::new();
     for (name, entry) in mcp_servers {
+        if rules.keeps_idle_timeouts && !entry["idleTimeout"].is_null() {
+            compatibility.kept_idle_timeouts.insert(name.clone());
+        }
         servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
     let warnings = reader.finish().map_err(|problems| invalid(&document, problems))?;
-    Ok(ParsedConfig { config: Config { settings, servers }, warnings })
+    Ok(ParsedConfig { config: Config { settings, servers }, warnings, compatibility })
 }
 
 /// Checks whether an entry could be in a config.
@@ -83,7 +88,6 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         profiles: Profiles::default(),
         lineage: None,
         wrapping: Wrapping::None,
-        server_paths: reader.rules().server_paths,
     }
 }
 
@@ -122,8 +126,6 @@ fn server(
         reader.report(&[&at[..], &path].concat(), message);
     }
     let mut server = configure(name, entry, settings, directory);
-    server.keeps_idle_timeout =
-        reader.rules().keeps_idle_timeouts && !written["idleTimeout"].is_null();
     if !undefined.is_empty() {
         server.transport = Err(Unavailable::Undefined(undefined));
     }

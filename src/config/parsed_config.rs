@@ -1,5 +1,7 @@
 //! The result of reading a config file.
 
+use std::collections::BTreeSet;
+
 use super::{Problem, ServerConfig, Settings};
 
 /// A validated config, which later code never checks again.
@@ -16,4 +18,15 @@ pub struct ParsedConfig {
     pub config: Config,
     /// The parts of the file that dormouse ignores or treats differently.
     pub warnings: Vec<Problem>,
+    pub compatibility: Compatibility,
+}
+
+/// The behaviour of another system that no key of dormouse has. A config of dormouse has the
+/// default.
+#[derive(Clone, Debug, Default)]
+pub struct Compatibility {
+    /// Names of the servers whose idle timeouts take precedence over the command line.
+    pub kept_idle_timeouts: BTreeSet<String>,
+    /// True if the endpoints of single servers are also at `/<name>/…`.
+    pub serves_at_root: bool,
 }

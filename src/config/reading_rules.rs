@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Environment, ServerPaths};
+use super::Environment;
 
 /// The rules by which a file is read, in addition to its keys. A config of dormouse has the
 /// default rules; the translation of another system's config states those of that system.
@@ -14,7 +14,8 @@ pub(super) struct ReadingRules {
     pub(super) keeps_undefined: bool,
     /// True if the idle timeout of a server's entry takes precedence over the command line.
     pub(super) keeps_idle_timeouts: bool,
-    pub(super) server_paths: ServerPaths,
+    /// True if the endpoints of single servers are also at `/<name>/…`.
+    pub(super) serves_at_root: bool,
 }
 
 /// The source of `${VAR}`.

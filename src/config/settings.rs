@@ -17,7 +17,6 @@ pub struct Settings {
     /// a config.
     pub lineage: Option<String>,
     pub wrapping: Wrapping,
-    pub server_paths: ServerPaths,
 }
 
 /// The source of the servers: a config, or the command line with the one server that is wrapped.
@@ -29,16 +28,6 @@ pub enum Wrapping {
     Shared,
     /// As `Shared`, and its only host reads the server's lists itself: dormouse requests none.
     Exclusive,
-}
-
-/// The paths of the endpoints of single servers over HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServerPaths {
-    /// `/servers/<name>/…`
-    #[default]
-    Prefixed,
-    /// Also `/<name>/…`.
-    AlsoAtRoot,
 }
 
 impl Settings {
@@ -57,7 +46,6 @@ impl Settings {
             profiles: self.profiles.clone(),
             lineage: self.lineage.clone(),
             wrapping: now.wrapping,
-            server_paths: now.server_paths,
         };
         (adopted, [of_lists, of_loading, of_limits, of_http].concat())
     }

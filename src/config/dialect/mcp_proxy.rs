@@ -9,7 +9,6 @@ use super::{
     members::{Members, Written},
     notes::Notes,
 };
-use crate::config::ServerPaths;
 use crate::config::format::{Content, Member, Node};
 use crate::config::reading_rules::{ReadingRules, Variables};
 
@@ -57,7 +56,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Readi
     root.end_leniently(notes);
     let rules = ReadingRules {
         variables: Variables::Process,
-        server_paths: ServerPaths::AlsoAtRoot,
+        serves_at_root: true,
         ..ReadingRules::default()
     };
     (written, rules)

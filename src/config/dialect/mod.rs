@@ -24,8 +24,8 @@ mod tests {
 
     use super::{entries::literal, *};
     use crate::config::{
-        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, ServerPaths, Startup,
-        Surface, Transport, parse,
+        ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, Startup, Surface,
+        Transport, parse,
     };
 
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
@@ -167,7 +167,7 @@ mod tests {
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &parsed.config.settings.http;
         assert_eq!(http.listen.as_deref(), Some("0.0.0.0:9090"));
-        assert_eq!(parsed.config.settings.server_paths, ServerPaths::AlsoAtRoot);
+        assert!(parsed.compatibility.serves_at_root);
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 

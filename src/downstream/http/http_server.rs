@@ -13,7 +13,7 @@ use super::{
     root_paths::with_servers_at_root,
     routes::router,
 };
-use crate::{config::ServerPaths, proxy::Fleet};
+use crate::proxy::Fleet;
 
 /// Maximum time to answer requests in flight when dormouse shuts down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
@@ -23,6 +23,8 @@ pub(crate) struct HttpRoutes {
     pub access: HttpAccess,
     /// The routes for operators.
     pub api: Router,
+    /// True if the endpoints of single servers are also at `/<name>/…`.
+    pub serves_at_root: bool,
 }
 
 /// Listens on an address.
@@ -45,17 +47,14 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api } = routes;
+    let HttpRoutes { access, api, serves_at_root } = routes;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
     let front = Arc::new(HttpFront::new(fleet, address));
     let plain = router(&front, guard_state, api);
-    let app = match front.fleet.settings().server_paths {
-        ServerPaths::Prefixed => plain,
-        ServerPaths::AlsoAtRoot => with_servers_at_root(plain, &front),
-    };
+    let app = if serves_at_root { with_servers_at_root(plain, &front) } else { plain };
     let expiring = {
         let front = front.clone();
         tokio::spawn(async move { front.expire().await })
