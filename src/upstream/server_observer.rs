@@ -1,4 +1,4 @@
-//! The interface by which a server's life is told to the layer above.
+//! The interface through which an instance reports to the layer above, and asks it about hosts.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -30,39 +30,39 @@ pub(crate) enum ChangeAudience {
     NotListing,
 }
 
-/// Is told of the events of one server, and answers its questions.
+/// The receiver of what one instance reports, which also answers its questions about the hosts.
 pub(crate) trait ServerObserver: Send + Sync + 'static {
-    /// The server's catalog is live, for the first time or with new content. `origin` tells who
-    /// caused that.
+    /// Publishes the server's catalog, which is live for the first time or has changed. `origin` is
+    /// the cause of the load.
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience);
 
-    /// The server has just listed this catalog.
+    /// Stores a catalog that the server has just listed.
     fn learned(&self, catalog: &Arc<ServerCatalog>);
 
     /// Returns the catalog of the server's last connection, in any run.
     fn recall(&self) -> Option<Recalled>;
 
-    /// The server, whose catalog may be unknown, cannot be connected for the reason `trouble`, a
-    /// phrase; `None` if it can be again.
+    /// Reports why the server cannot be connected, as a phrase; `None` if it can be again. Its
+    /// catalog may be unknown.
     fn troubled(&self, trouble: Option<String>);
 
-    /// A load that a caller requested failed.
+    /// Reports the cause of a failed load.
     fn failed(&self, cause: String);
 
-    /// Three consecutive loads failed.
+    /// Reports that three consecutive loads have failed.
     fn evicted(&self);
 
-    /// The server is in another phase of its life, or failed again.
+    /// Reports that the state machine has handled an event.
     fn moved(&self);
 
-    /// The first attempt of an eager or hybrid server is over, with or without success.
+    /// Reports that the first attempt of an eager or hybrid server has succeeded or failed.
     fn first_attempt_over(&self);
 
-    /// The server sends a notification. `cause` is the id of the request on whose stream it
+    /// Relays a notification of the server. `cause` is the id of the request on whose stream it
     /// arrived, if the transport tells.
     fn notification(&self, notification: Notification, cause: Option<u64>);
 
-    /// The server asks a host. The observer answers the question.
+    /// Answers a question of the server, after asking a host.
     fn question(&self, question: Question);
 
     /// Returns the capabilities to declare in this era, from those of the attached hosts.
