@@ -12,9 +12,14 @@ use sha2::{Digest, Sha256};
 
 use super::{AppFile, ConnectedFile};
 use crate::{
-    base::{StagedFile, WriteOptions, create_file, hex, make_private_directory},
+    base::{
+        StagedFile, WriteOptions, create_file, hex, make_private_directory, read_bounded, read_text,
+    },
     config::place_fingerprint,
 };
+
+/// Maximum size of a record. It contains the removed entries of a file.
+const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A directory with dated copies, and one record for each file that contains dormouse.
 #[derive(Clone, Debug)]
@@ -27,6 +32,9 @@ pub struct Backups {
 pub struct ConnectRecord {
     pub path: PathBuf,
     pub before: OriginalFile,
+    /// Hash of the text before, by which a damaged copy is noticed. Early records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before_hash: Option<String>,
     /// Hash of the written text.
     after: String,
     /// The entry for dormouse in the file.
@@ -55,6 +63,20 @@ impl ConnectRecord {
     /// Returns whether the file has not changed since dormouse wrote it.
     pub fn is_unchanged(&self, text: &[u8]) -> bool {
         self.after == hash(text)
+    }
+
+    /// Reads a copy of the file from before.
+    ///
+    /// # Errors
+    /// If the copy cannot be read, or is not what was copied.
+    pub fn read_copy(&self, copy: &Path) -> io::Result<String> {
+        let text = read_text(copy)?;
+        match &self.before_hash {
+            Some(expected) if *expected != hash(text.as_bytes()) => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "the copy has changed"))
+            }
+            _ => Ok(text),
+        }
     }
 }
 
@@ -128,7 +150,7 @@ impl Backups {
     /// # Errors
     /// Fails if the record cannot be read.
     pub fn read_record(&self, path: &Path) -> io::Result<Option<ConnectRecord>> {
-        match fs::read(self.record_path(path)) {
+        match read_bounded(&self.record_path(path), MAX_RECORD_BYTES) {
             Ok(record) => Ok(Some(serde_json::from_slice(&record)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -166,6 +188,7 @@ impl Backups {
         let mut connection = ConnectRecord {
             path: path.to_owned(),
             before: copy.map_or(OriginalFile::Nothing, OriginalFile::Copy),
+            before_hash: before.map(hash),
             after: hash(connected.text.as_bytes()),
             entry: connected.entry.clone(),
             taken_out: Map::new(),
@@ -173,7 +196,11 @@ impl Backups {
         };
         if let Some(earlier) = earlier {
             let is_unchanged = is_unchanged(&earlier);
-            connection.before = if is_unchanged { earlier.before } else { OriginalFile::Mixed };
+            (connection.before, connection.before_hash) = if is_unchanged {
+                (earlier.before, earlier.before_hash)
+            } else {
+                (OriginalFile::Mixed, None)
+            };
             connection.taken_out = earlier.taken_out;
             connection.taken_out_of_projects = earlier.taken_out_of_projects;
         }

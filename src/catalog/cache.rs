@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     config::ServerConfig,
-    store::{PruneLimits, Store, lease_blocking},
+    store::{PruneLimits, STORE_LEASE, Store, lease_blocking},
 };
 
 /// The extension of a stored catalog.
@@ -29,8 +29,6 @@ const CATALOG: &str = "catalog";
 const DAMAGED: &str = "damaged";
 /// The extension of an empty value that records that a server hung while its catalog was fetched.
 const HUNG: &str = "hung";
-/// The name of the lease of all catalogs.
-const LEASE: &str = "lock";
 /// Enough for the catalogs of some thousand servers, each in several configs.
 const LIMITS: PruneLimits = PruneLimits {
     extensions: &[CATALOG, DAMAGED, HUNG],
@@ -212,8 +210,8 @@ impl Cache {
     ) -> Result<T, CacheError> {
         let name = key.name(CATALOG);
         let failed = |cause| CacheError::Io { place: self.store.describe(&name), cause };
-        let _lease =
-            lease_blocking(self.store.as_ref(), LEASE).map_err(|error| failed(error.into()))?;
+        let _lease = lease_blocking(self.store.as_ref(), STORE_LEASE)
+            .map_err(|error| failed(error.into()))?;
         let mut stored = match self.load(key) {
             Err(CacheError::Unreadable { reason: RecordError::Damaged, .. }) => {
                 self.set_aside(key);
@@ -244,7 +242,7 @@ impl Cache {
         if self.store.exists(&name) == is_hung {
             return Ok(());
         }
-        let _lease = lease_blocking(self.store.as_ref(), LEASE)?;
+        let _lease = lease_blocking(self.store.as_ref(), STORE_LEASE)?;
         if is_hung { self.store.put(&name, b"") } else { self.store.remove(&name).map(|_| ()) }
     }
 

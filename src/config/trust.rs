@@ -9,10 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::ConfigError;
-use crate::{
-    base::hex,
-    store::{Store, lease_blocking},
-};
+use crate::{base::hex, store::Store};
 
 /// Maximum size of a record: two hashes and a path.
 const MAX_RECORD_BYTES: u64 = 64 * 1024;
@@ -54,8 +51,9 @@ impl TrustStore {
 
     fn record(&self, name: &str, config: &Path, content: &[u8]) -> io::Result<()> {
         let record = record_of(content, &absolute(config));
-        let _lease = lease_blocking(self.store.as_ref(), "lock")?;
-        self.store.put(name, &record)
+        // A value that another process writes meanwhile is replaced too.
+        while !self.store.update(name, self.store.version(name), &record)? {}
+        Ok(())
     }
 }
 

@@ -8,16 +8,13 @@ use std::{
 };
 
 use super::{
-    PruneLimits, Store, StoreLease, StoredVersion, lease_blocking,
+    PruneLimits, STORE_LEASE, Store, StoreLease, StoredVersion, lease_blocking,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
 use crate::base::{StagedFile, WriteOptions, make_private_directory, read_bounded, try_lock_file};
 
 /// The extension of a file that reserves space for the next version of a value.
 const RESERVED_EXTENSION: &str = "room";
-
-/// The name of the lease that [`Store::update`] holds.
-const UPDATE_LEASE: &str = "lock";
 
 /// A directory with the values as files, which only the current user can access.
 #[derive(Clone, Debug)]
@@ -99,7 +96,7 @@ impl Store for FileStore {
     }
 
     fn update(&self, name: &str, seen: StoredVersion, value: &[u8]) -> io::Result<bool> {
-        let _lease = lease_blocking(self, UPDATE_LEASE)?;
+        let _lease = lease_blocking(self, STORE_LEASE)?;
         if self.version(name) != seen {
             return Ok(false);
         }
@@ -257,11 +254,11 @@ mod tests {
     #[test]
     fn lease_excludes_others_until_it_is_dropped() {
         let (_directory, store) = store();
-        let lease = store.try_lease("lock").unwrap().unwrap();
-        assert!(store.try_lease("lock").unwrap().is_none());
+        let lease = store.try_lease(STORE_LEASE).unwrap().unwrap();
+        assert!(store.try_lease(STORE_LEASE).unwrap().is_none());
         assert!(store.try_lease("other.lock").unwrap().is_some());
         drop(lease);
-        assert!(store.try_lease("lock").unwrap().is_some());
+        assert!(store.try_lease(STORE_LEASE).unwrap().is_some());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Values by name that outlive a process. All processes of a user share them.
 //!
 //! This layer does not know what the values are: catalogs, logins, loads and trusted configs are
-//! on top of it, each in the layer that uses them. No other layer knows where the values are:
-//! [`Stores`] makes the stores.
+//! on top of it, each in the layer that uses them. [`Stores`] makes the stores, and only it knows
+//! where their values are. The original files of apps are not values: `cli` chooses their
+//! directory.
 
 mod file_store;
 mod lease_wait;
@@ -21,5 +22,5 @@ pub(crate) use pruning::PruneLimits;
 pub(crate) use store_lease::StoreLease;
 pub(crate) use stored_version::StoredVersion;
 pub(crate) use stores::Stores;
-pub(crate) use value_store::Store;
+pub(crate) use value_store::{STORE_LEASE, Store};
 pub(crate) use watching::{CHECK_INTERVAL, wait_for_change};

@@ -4,13 +4,18 @@ use std::{fmt, io};
 
 use super::{PruneLimits, StoreLease, StoredVersion};
 
+/// The name of the lease that covers all values of a store. [`Store::update`] takes it.
+pub(crate) const STORE_LEASE: &str = "lock";
+
 /// A collection of values by name. Every method may block.
 ///
-/// A value is replaced as a whole, so that a reader sees either the old or the new one. A name has
-/// an extension that tells the kind of its value, and is a valid file name.
+/// A value is replaced as a whole, so that a reader sees either the old or the new one. A name is a
+/// valid file name. If a store is pruned, the names of its values have an extension, by which
+/// [`PruneLimits`] chooses them.
 ///
 /// Users of a value change it in one of two ways: with [`put`](Self::put) under a lease that covers
 /// the name, or with [`update`](Self::update) without any lease of the store.
+/// [`STORE_LEASE`] covers all names.
 pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// Returns a value; `None` if there is none.
     ///
@@ -31,7 +36,8 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     fn put(&self, name: &str, value: &[u8]) -> io::Result<()>;
 
     /// Replaces a value that still has the version `seen`. Returns `false` if another process or
-    /// task has changed it since; the caller then reads it again. The caller holds no lease.
+    /// task has changed it since; the caller then reads it again. The caller holds no lease,
+    /// because the store takes [`STORE_LEASE`].
     ///
     /// # Errors
     /// If the value cannot be written; the old one stays.

@@ -165,7 +165,7 @@ impl ServerActor {
             Some(ServerState::AwaitingLogin { .. }) => self.setup.credentials.clone(),
             _ => None,
         };
-        let may_idle = self.shared.subscriptions.uris().is_empty();
+        let may_idle = !self.shared.subscriptions.has_uris();
         let idle_timeout = if self.inbox.is_retiring {
             Some(Duration::ZERO)
         } else {
@@ -251,7 +251,7 @@ impl ServerActor {
         match &self.state {
             _ if self.setup.config.startup == Startup::Eager => Err(StaysAwake::Eager),
             Some(ServerState::Loading(_)) => Err(StaysAwake::Loading),
-            Some(ServerState::Awake { .. }) if !self.shared.subscriptions.uris().is_empty() => {
+            Some(ServerState::Awake { .. }) if self.shared.subscriptions.has_uris() => {
                 Err(StaysAwake::Subscribed)
             }
             Some(ServerState::Awake { .. }) => {

@@ -32,6 +32,11 @@ impl ServerSubscriptions {
         self.wanted.lock().uris.clone()
     }
 
+    /// Returns whether any host is subscribed to a resource.
+    pub(super) fn has_uris(&self) -> bool {
+        !self.wanted.lock().uris.is_empty()
+    }
+
     pub(super) fn log_level(&self) -> Option<LogLevel> {
         *self.log_level.lock()
     }

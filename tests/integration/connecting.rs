@@ -537,3 +537,42 @@ async fn disconnect_without_a_record_uses_the_copy() {
     }
     insta::assert_snapshot!(cases);
 }
+
+#[tokio::test]
+async fn damaged_copy_is_not_restored() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let theirs = r#"{"mcpServers": {"a": {"command": "a"}, "other": {"command": "o"}}}"#;
+    let entries: Value = serde_json::from_str(theirs).unwrap();
+    for damage in ["", r#"{"mcpServers": {"a":"#, "garbage"] {
+        let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", theirs);
+        home.run(&["connect", "cursor", "--replace", "--yes"]).await;
+        std::fs::write(stored(&home, |name| name.ends_with("-mcp.json")), damage).unwrap();
+        let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("the copy of the original cannot be read"), "{said}");
+        let now: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+        assert_eq!(now, entries, "from the record");
+    }
+}
+
+#[tokio::test]
+async fn unreadable_record_is_reported_and_not_waited_for() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", "{}");
+    home.run(&["connect", "cursor", "--yes"]).await;
+    let record = stored(&home, |name| !name.ends_with("-mcp.json"));
+    std::fs::remove_file(&record).unwrap();
+    nix::unistd::mkfifo(&record, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    insta::assert_snapshot!(redacted(&said));
+    assert!(!home.read(".cursor/mcp.json").contains("dormouse"));
+}
+
+/// Returns the only file of connect in the home whose name is wanted.
+fn stored(home: &Home, is_wanted: impl Fn(&str) -> bool) -> std::path::PathBuf {
+    let kept = home.path().join(".local/share/dormouse/backups");
+    let mut files = std::fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| is_wanted(&path.file_name().unwrap().to_string_lossy()));
+    file.expect("connect has written it")
+}

@@ -40,10 +40,12 @@ impl Disconnecting<'_> {
             outln!("{name}: {path} does not exist");
             return Ok(());
         };
-        let connection = self.backups.read_record(&app_file.path).unwrap_or_else(|error| {
+        let record = self.backups.read_record(&app_file.path);
+        if let Err(error) = &record {
             errln!("{name}: cannot read the record of the replaced servers: {error}");
-            None
-        });
+        }
+        let is_unreadable = record.is_err();
+        let connection = record.unwrap_or_default();
         let is_on_record = connection.is_some();
         let Some(restored) = restored_file(app_file, &before, connection, &self.directories)?
         else {
@@ -68,7 +70,11 @@ impl Disconnecting<'_> {
         change.write()?;
         self.backups.delete_record(&app_file.path);
         outln!("{name}: {path} {}", restored.report(is_on_record));
-        lost.map_or(Ok(()), |lost| bail!("no record of the replaced servers was found; {lost}"))
+        match lost {
+            Some(lost) => bail!("no record of the replaced servers was found; {lost}"),
+            None if is_unreadable => bail!("servers that dormouse replaced may be missing"),
+            None => Ok(()),
+        }
     }
 
     /// Returns a note about servers that the file may have had before dormouse and lacks now.
@@ -143,7 +149,7 @@ fn restored_file(
     if connection.is_unchanged(text.as_bytes()) {
         match &connection.before {
             OriginalFile::Nothing => return Ok(Some(RestoredFile::Restored(None))),
-            OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
+            OriginalFile::Copy(copy) => match connection.read_copy(copy) {
                 Ok(text) => return Ok(Some(RestoredFile::Restored(Some(text)))),
                 Err(error) => {
                     errln!("the copy of the original cannot be read ({}: {error})", copy.display());

@@ -10,7 +10,7 @@ use axum::{
     Json,
     extract::{Request, State},
     http::{
-        HeaderMap, HeaderValue, Method, StatusCode,
+        HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
         header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE},
     },
     middleware::Next,
@@ -115,7 +115,7 @@ impl Guard {
     /// Returns whether `Host` is a loopback name, the own address or an allowed name. This prevents
     /// DNS rebinding, in which a page resolves its own name to dormouse's address.
     pub(super) fn is_known_host(&self, headers: &HeaderMap) -> bool {
-        let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
+        let Some(Ok(host)) = only_value(headers, &HOST).map(HeaderValue::to_str) else {
             return false;
         };
         if self.usual_hosts.iter().any(|usual| usual == host) {
@@ -140,8 +140,12 @@ impl Guard {
     /// Returns whether `Origin` is missing or allowed. Browsers send the origin of the page that
     /// makes a request; other programs send none.
     pub(super) fn is_known_origin(&self, headers: &HeaderMap) -> bool {
-        let Some(origin) = headers.get(ORIGIN) else { return true };
-        let Ok(origin) = origin.to_str() else { return false };
+        if !headers.contains_key(ORIGIN) {
+            return true;
+        }
+        let Some(Ok(origin)) = only_value(headers, &ORIGIN).map(HeaderValue::to_str) else {
+            return false;
+        };
         let is_allowed = |allowed: &String| {
             allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
         };
@@ -176,6 +180,13 @@ impl Guard {
         }
         matching_token(headers, tokens.iter().chain(own_tokens))
     }
+}
+
+/// Returns the value of a header that occurs once: a proxy and dormouse could read a repeated one
+/// differently (RFC 9112, section 3.2).
+fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
 }
 
 /// Returns the hash of the token that the request carries, if it is one of `tokens`.
@@ -308,12 +319,18 @@ mod tests {
             assert_eq!(guard(address).is_known_host(&headers("host", host)), expected, "{host}");
         }
         assert!(!guard("127.0.0.1:80").is_known_host(&HeaderMap::new()));
+        let mut twice = headers("host", "127.0.0.1");
+        twice.append("host", HeaderValue::from_static("127.0.0.1"));
+        assert!(!guard("127.0.0.1:80").is_known_host(&twice));
     }
 
     #[test]
     fn only_known_origins_are_answered() {
         let guard = guard("127.0.0.1:80");
         assert!(guard.is_known_origin(&HeaderMap::new()));
+        let mut twice = headers("origin", "http://127.0.0.1");
+        twice.append("origin", HeaderValue::from_static("http://127.0.0.1"));
+        assert!(!guard.is_known_origin(&twice));
         for (origin, expected) in [
             ("http://localhost:5173", true),
             ("http://127.0.0.1", true),

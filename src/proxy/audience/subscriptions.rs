@@ -26,6 +26,8 @@ pub(in crate::proxy) struct Subscriptions(Lock<SubscriptionTable>);
 #[derive(Default)]
 struct SubscriptionTable {
     claims: HashMap<WantedResource, HashMap<Subscriber, Claim>>,
+    /// The claims for which servers are being asked. A claim may be gone already.
+    attempts: HashMap<AttemptId, (WantedResource, Subscriber)>,
     last_attempt: u64,
 }
 
@@ -39,7 +41,7 @@ struct Claim {
 }
 
 /// A request of one subscriber for a resource.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::proxy) struct AttemptId(u64);
 
 impl Subscriptions {
@@ -54,6 +56,7 @@ impl Subscriptions {
         let mut table = self.0.lock();
         table.last_attempt += 1;
         let attempt = AttemptId(table.last_attempt);
+        table.attempts.insert(attempt, (wanted.clone(), subscriber.clone()));
         let claim = table.claims.entry(wanted).or_default().entry(subscriber).or_default();
         claim.attempts.push(attempt);
         attempt
@@ -63,17 +66,28 @@ impl Subscriptions {
     /// unsubscribed meanwhile.
     pub(in crate::proxy) fn succeed(&self, attempt: AttemptId) -> bool {
         let mut table = self.0.lock();
-        let mut claims = table.claims.values_mut().flat_map(HashMap::values_mut);
-        let claim = claims.find(|claim| claim.attempts.contains(&attempt));
-        claim.map(|claim| claim.is_held |= claim.end(attempt)).is_some()
+        let Some((wanted, subscriber)) = table.attempts.remove(&attempt) else { return false };
+        let claim = table.claims.get_mut(&wanted).and_then(|claims| claims.get_mut(&subscriber));
+        claim.is_some_and(|claim| {
+            let is_current = claim.end(attempt);
+            claim.is_held |= is_current;
+            is_current
+        })
     }
 
     /// Removes the subscriber of an attempt that failed, unless the server has accepted another
     /// attempt of it, or may do so. Returns the resource if it has no subscriber left.
     pub(in crate::proxy) fn fail(&self, attempt: AttemptId) -> Option<WantedResource> {
-        let is_over =
-            |claim: &mut Claim| claim.end(attempt) && !claim.is_held && claim.attempts.is_empty();
-        self.0.lock().remove(|_, _, claim| is_over(claim)).pop()
+        let mut table = self.0.lock();
+        let (wanted, subscriber) = table.attempts.remove(&attempt)?;
+        let claims = table.claims.get_mut(&wanted)?;
+        let claim = claims.get_mut(&subscriber)?;
+        if !claim.end(attempt) || claim.is_held || !claim.attempts.is_empty() {
+            return None;
+        }
+        claims.remove(&subscriber);
+        let is_unwanted = claims.is_empty();
+        is_unwanted.then(|| table.claims.remove(&wanted)).flatten().map(|_| wanted)
     }
 
     /// Removes the subscribers for which `is_meant` holds. Returns the resources that have none
@@ -82,7 +96,12 @@ impl Subscriptions {
         &self,
         is_meant: impl Fn(&WantedResource, &Subscriber) -> bool,
     ) -> Vec<WantedResource> {
-        self.0.lock().remove(|wanted, subscriber, _| is_meant(wanted, subscriber))
+        let mut table = self.0.lock();
+        let removed = table.claims.extract_if(|wanted, claims| {
+            claims.retain(|subscriber, _| !is_meant(wanted, subscriber));
+            claims.is_empty()
+        });
+        removed.map(|(wanted, _)| wanted).collect()
     }
 
     pub(in crate::proxy) fn contains(&self, wanted: &WantedResource) -> bool {
@@ -110,30 +129,18 @@ impl Subscriptions {
         version: u32,
         is_meant: impl Fn(&Instance) -> bool,
     ) -> Vec<WantedResource> {
-        let all = &mut self.0.lock().claims;
-        let old: Vec<WantedResource> = all.keys().filter(|(of, _)| is_meant(of)).cloned().collect();
-        let moved = old.into_iter().filter_map(|key| {
-            let subscribers = all.remove(&key)?;
-            let (instance, uri) = key;
-            let key = (Instance { version, ..instance }, uri);
-            all.insert(key.clone(), subscribers);
-            Some(key)
+        let SubscriptionTable { claims, attempts, .. } = &mut *self.0.lock();
+        let moved = |instance: Instance| Instance { version, ..instance };
+        for ((instance, _), _) in attempts.values_mut().filter(|((of, _), _)| is_meant(of)) {
+            *instance = moved(*instance);
+        }
+        let old: Vec<_> = claims.extract_if(|(of, _), _| is_meant(of)).collect();
+        let keys = old.into_iter().map(|((instance, uri), subscribers)| {
+            let key = (moved(instance), uri);
+            claims.insert(key.clone(), subscribers);
+            key
         });
-        moved.collect()
-    }
-}
-
-impl SubscriptionTable {
-    /// Removes the claims for which `is_meant` holds. Returns the resources that have none left.
-    fn remove(
-        &mut self,
-        mut is_meant: impl FnMut(&WantedResource, &Subscriber, &mut Claim) -> bool,
-    ) -> Vec<WantedResource> {
-        let removed = self.claims.extract_if(|wanted, claims| {
-            claims.retain(|subscriber, claim| !is_meant(wanted, subscriber, claim));
-            claims.is_empty()
-        });
-        removed.map(|(wanted, _)| wanted).collect()
+        keys.collect()
     }
 }
 

@@ -114,7 +114,7 @@ impl ServerActor {
         };
         let is_needed = !purpose.is_learning()
             || !self.connecting.waiters.is_empty()
-            || !self.shared.subscriptions.uris().is_empty();
+            || self.shared.subscriptions.has_uris();
         if let Some(catalog) = fetched_catalog {
             self.refresh.freshness.renew(&catalog);
             self.shared.publish(catalog, origin, ChangeAudience::All);
