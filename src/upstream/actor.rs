@@ -286,10 +286,12 @@ impl ServerActor {
     }
 
     /// Returns whether no host has used the connection yet and another would suit this host better.
+    /// Subscribed hosts would miss updates meanwhile.
     fn should_reconnect(&self, host_era: Era) -> bool {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
         !connection.is_used()
+            && !self.shared.subscriptions.has_uris()
             && self.eras.is_unsuitable(connection, host_era)
             // A request of dormouse itself may be in flight; the connection stays then.
             && connection.activity.try_close()

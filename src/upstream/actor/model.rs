@@ -137,7 +137,7 @@ impl ActorModel {
         }
         let is_replaced = self.connection.as_ref().is_some_and(|connection| {
             !connection.is_used && connection.users.is_empty() && connection.era != era
-        });
+        }) && !self.is_subscribed;
         if is_replaced {
             self.host_era = era;
             self.lists.cancel_reading(self.now);
