@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{
     Host, ModernHost, Program, Proxy, Server, descendants, eventually, http_client, text_of,
@@ -273,6 +274,22 @@ async fn batch_is_answered_as_one() {
 }
 
 #[tokio::test]
+async fn body_that_is_declared_too_large_is_refused_before_it_arrives() {
+    let program = service().start_http();
+    let url: reqwest::Url = program.url(PATH).await.parse().unwrap();
+    let address = (url.host_str().unwrap(), url.port().unwrap());
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: 99999999999\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+}
+
+#[tokio::test]
 async fn oversized_and_malformed_bodies_are_refused() {
     let program = service().set("maxMessageBytes", 2000).start_http();
     let post = |body: String| async {
@@ -345,8 +362,6 @@ async fn stdio_and_http_share_servers() {
 
 #[tokio::test]
 async fn host_that_does_not_read_slows_no_other() {
-    use tokio::io::AsyncWriteExt as _;
-
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
@@ -378,8 +393,6 @@ async fn host_that_does_not_read_slows_no_other() {
 
 #[tokio::test]
 async fn sse_host_that_does_not_read_slows_no_other() {
-    use tokio::io::AsyncWriteExt as _;
-
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;

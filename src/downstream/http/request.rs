@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, to_bytes},
+    body::{Body, HttpBody as _, to_bytes},
     extract::Request,
     http::{
         HeaderMap, StatusCode, Version,
@@ -81,13 +81,18 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
         let message = "the Accept header must include application/json and text/event-stream";
         return Err(refusal(StatusCode::NOT_ACCEPTABLE, None, message));
     };
+    let too_large = || {
+        let message = format!("the message exceeds maxMessageBytes ({limit}), or is incomplete");
+        refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message)
+    };
+    // The size that `Content-Length` declares.
+    if usize::try_from(body.size_hint().lower()).map_or(true, |size| size > limit) {
+        return Err(too_large());
+    }
     let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, limit)).await else {
         return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body is incomplete"));
     };
-    let Ok(body) = body else {
-        let message = format!("the message exceeds maxMessageBytes ({limit}), or is incomplete");
-        return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message));
-    };
+    let body = body.map_err(|_| too_large())?;
     let body = on_one_line(body);
     let is_batch = body.trim_ascii_start().first() == Some(&b'[');
     let mut messages = Vec::new();
