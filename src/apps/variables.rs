@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::Value;
 
 use super::locations::Os;
+use crate::config::literal;
 
 /// The references that an app expands in the strings of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,22 +82,26 @@ impl VariableContext<'_> {
     }
 
     fn translate_text(&self, text: &str, findings: &mut VariableFindings) -> String {
+        if self.syntax == VariableSyntax::Literal {
+            return literal(text);
+        }
         let mut written = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(['$', '{']) {
             written.push_str(&rest[..at]);
             rest = &rest[at..];
             let length = if let Some((length, ours)) = self.translate_reference(rest, findings) {
-                if self.syntax != VariableSyntax::Literal
-                    && ours.starts_with("${")
-                    && written.ends_with('$')
-                {
+                if ours.starts_with("${") && written.ends_with('$') {
                     // `$${` would be an escaped reference.
                     written.pop();
                     written.push_str(DOLLAR_REFERENCE);
                 }
                 written.push_str(&ours);
                 length
+            } else if rest.starts_with("${") {
+                // It has no end, so that it is no reference.
+                written.push_str("$${");
+                2
             } else {
                 written.push_str(&rest[..1]);
                 1
@@ -107,30 +112,19 @@ impl VariableContext<'_> {
     }
 
     /// Returns the length in bytes of the reference at the beginning of the text, and its
-    /// translation, which is escaped where the app expands no references. `None` if the text does
-    /// not begin with a reference.
+    /// translation. `None` if the text does not begin with a reference.
     fn translate_reference(
         &self,
         text: &str,
         findings: &mut VariableFindings,
     ) -> Option<(usize, String)> {
-        let is_literal = self.syntax == VariableSyntax::Literal;
-        if !is_literal && let Some(inside) = text_between(text, "${{", "}}") {
+        if let Some(inside) = text_between(text, "${{", "}}") {
             let name = inside.trim().rsplit('.').next().unwrap_or_default();
             let ours = require_variable(name, format!("{} of Continue", inside.trim()), findings);
             return Some((inside.len() + 5, ours));
         }
         if let Some(inside) = text_between(text, "${", "}") {
-            let length = inside.len() + 3;
-            let ours = if is_literal {
-                format!("${}", &text[..length])
-            } else {
-                self.translate_braced(inside, findings)
-            };
-            return Some((length, ours));
-        }
-        if is_literal {
-            return None;
+            return Some((inside.len() + 3, self.translate_braced(inside, findings)));
         }
         if let Some(inside) = text_between(text, "{{", "}}") {
             let length = inside.len() + 4;
@@ -275,8 +269,11 @@ mod tests {
 
     #[test]
     fn literal_text_stays_literal() {
-        for (theirs, ours) in [("${A} $A {env:A}", "$${A} $A {env:A}"), ("${{ a }}", "$${{ a }}")] {
+        for (theirs, ours) in
+            [("${A} $A {env:A}", "$${A} $A {env:A}"), ("${{ a }}", "$${{ a }}"), ("$${A", "$$${A")]
+        {
             assert_eq!(translated(VariableSyntax::Literal, theirs).0, ours);
         }
+        assert_eq!(translated(VariableSyntax::Braces, "${env:A} ${env:B").0, "${A} $${env:B");
     }
 }

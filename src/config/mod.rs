@@ -46,7 +46,7 @@ pub(crate) use app_file_names::AppFileNames;
 pub(crate) use config_file::ConfigFile;
 pub(crate) use configure::{OfferRules, ServerConfig};
 pub(crate) use convert::{Converted, convert};
-pub(crate) use dialect::Dialect;
+pub(crate) use dialect::{Dialect, literal};
 pub(crate) use duration::parse_duration;
 pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;

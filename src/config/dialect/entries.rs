@@ -37,7 +37,7 @@ pub(in crate::config) fn literal_strings(value: &mut Value) {
 }
 
 /// Escapes a text, so that no part of it reads as a variable.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {

@@ -11,6 +11,7 @@ mod multi_mcp;
 mod notes;
 mod system;
 
+pub(crate) use entries::literal;
 pub(super) use entries::literal_strings;
 pub(super) use notes::Notes;
 pub(crate) use system::Dialect;
