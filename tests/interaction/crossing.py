@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from contextlib import asynccontextmanager, suppress
@@ -34,6 +35,8 @@ GRACE = 3
 LONGEST = 64 << 20
 
 wire: list[str] = []
+# The programs that run.
+running_processes: list[anyio.abc.Process] = []
 
 
 def note(way: str, line: str) -> None:
@@ -152,6 +155,7 @@ async def running(command, folder):
     # A test that is cancelled here would leave a process that nothing ends.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(command, env=environment, cwd=folder)
+    running_processes.append(process)
     try:
         yield process
     finally:
@@ -167,8 +171,16 @@ async def running(command, folder):
                 note("!!", "dormouse did not end by itself")
                 process.kill()
                 await process.wait()
+            running_processes.remove(process)
             await process.stdout.aclose()
             await process.stderr.aclose()
+
+
+def end_abandoned():
+    """Ends the programs of tests that have closed their event loop without leaving `running`."""
+    for process in running_processes:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_sessionfinish():
+    crossing.end_abandoned()
     if file := os.environ.get("CROSSED"):
         with open(file, "a", encoding="utf-8") as out:
             out.writelines(f"{test}\n" for test in crossed)
