@@ -175,11 +175,7 @@ fn check_masked(path: &Path, text: &str) {
 }
 
 fn check_moved(entry: &Map<String, Value>) {
-    let file = ConfigFile::unwritten(
-        "/nonexistent/dormouse.json".into(),
-        "{}",
-        crate::config::AppFileNames::default(),
-    );
+    let file = ConfigFile::in_memory("dormouse.json", "{}");
     let found = find_secrets("s", entry);
     let (file, moved) = move_secrets(&file, "s", entry, &found, "");
     let names: HashSet<String> = file.variable_names().into_iter().collect();

@@ -323,11 +323,7 @@ mod tests {
 
     #[test]
     fn only_the_secret_parts_become_references() {
-        let file = ConfigFile::unwritten(
-            "/nowhere/dormouse.json".into(),
-            "{}",
-            crate::config::AppFileNames::default(),
-        );
+        let file = ConfigFile::in_memory("dormouse.json", "{}");
         let Value::Object(entry) = json!({"url": "https://u:abc@h/mcp?token=abcdef&api_key=S"})
         else {
             panic!("no object")
@@ -351,11 +347,7 @@ mod tests {
 
     #[test]
     fn variable_that_is_referenced_keeps_its_value() {
-        let file = ConfigFile::unwritten(
-            "/nowhere/dormouse.json".into(),
-            "{\"a\": \"${TOKEN}\"}",
-            crate::config::AppFileNames::default(),
-        );
+        let file = ConfigFile::in_memory("dormouse.json", "{\"a\": \"${TOKEN}\"}");
         let Value::Object(entry) = json!({"env": {"TOKEN": "it's $x"}}) else {
             panic!("no object")
         };

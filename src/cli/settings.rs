@@ -25,7 +25,7 @@ use crate::{
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("cannot determine the working directory")?;
+    let directory = working_directory()?;
     let store = trust_store_of_user();
     Ok(config::find(named(options).as_deref(), &directory, store.as_ref(), app_file_names())?
         .read(store.as_ref())?)
@@ -44,7 +44,7 @@ pub(super) const NEW_CONFIG: &str =
 /// Returns the config to write to, which may not exist yet; never a file of an app in the working
 /// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("cannot determine the working directory")?;
+    let directory = working_directory()?;
     let store = trust_store_of_user();
     let found =
         config::find_own(named(options).as_deref(), &directory, store.as_ref(), app_file_names());
@@ -58,9 +58,13 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     Ok(ConfigFile::unwritten(found.path, if is_json { NEW_CONFIG } else { "" }, app_file_names()))
 }
 
+pub(super) fn working_directory() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("cannot determine the working directory")
+}
+
 /// Returns the directories of apps.
 pub(super) fn directories() -> anyhow::Result<Directories> {
-    let project = std::env::current_dir().context("cannot determine the working directory")?;
+    let project = working_directory()?;
     Directories::of_process(project).context("cannot determine the home directory: HOME is not set")
 }
 

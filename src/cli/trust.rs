@@ -2,7 +2,6 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::Context as _;
 use serde_json::Value;
 
 use super::settings;
@@ -13,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let directory = std::env::current_dir().context("cannot determine the working directory")?;
+    let directory = settings::working_directory()?;
     let file = config::find_to_trust(path, &directory, app_file_names())?.read_to_trust()?;
     // An invalid config is not trusted, since its commands are unknown.
     file.parse(&file.environment())?;

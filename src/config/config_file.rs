@@ -101,6 +101,20 @@ impl ConfigFile {
         Self { path, needs_trust, has_variables, text, variables, is_written, app_file_names }
     }
 
+    /// Returns a file that is not on the disk, without a `.env`.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn in_memory(path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+        Self {
+            path: path.into(),
+            needs_trust: false,
+            has_variables: true,
+            text: text.into(),
+            variables: Vec::new(),
+            is_written: true,
+            app_file_names: AppFileNames::default(),
+        }
+    }
+
     /// Reads the file again.
     ///
     /// # Errors

@@ -1,15 +1,12 @@
 //! The laws of this layer for bytes from outside (see `crate::fuzz`).
 
-use std::{
-    path::{Path, PathBuf},
-    sync::LazyLock,
-};
+use std::{path::Path, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    AppFileNames, ConfigEdit, ConfigError, ConfigFile, Edit, Environment, Format, Launch,
-    MAX_PROBLEMS, Mask, ParsedConfig, Problem, Remote, ServerConfig, Transport, convert,
+    ConfigEdit, ConfigError, ConfigFile, Edit, Environment, Format, Launch, MAX_PROBLEMS, Mask,
+    ParsedConfig, Problem, Remote, ServerConfig, Transport, convert,
     environment::assignments,
     excerpt,
     expand::MAX_EXPANSION,
@@ -168,7 +165,7 @@ fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>
             enabled: false,
         },
     };
-    let before = file(path.to_owned(), text);
+    let before = ConfigFile::in_memory(path, text);
     let Ok(after) = before.with(&edit) else { return };
     let entries = after.entries().expect("an edited config can be read");
     let entry = entries.get(&name);
@@ -181,18 +178,6 @@ fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>
             assert!(*tool == json!(false) || tool["enabled"] == json!(false), "{tool}");
         }
         ConfigEdit::Set { .. } => assert_eq!(entries, before.entries().expect("it was read")),
-    }
-}
-
-fn file(path: PathBuf, text: &str) -> ConfigFile {
-    ConfigFile {
-        path,
-        needs_trust: false,
-        has_variables: true,
-        text: text.as_bytes().to_vec(),
-        variables: Vec::new(),
-        is_written: true,
-        app_file_names: AppFileNames::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::config::{AppFileNames, Environment};
+use crate::config::Environment;
 
 /// A server's `tools` as a user may have written them.
 #[derive(Clone, Debug)]
@@ -186,15 +186,8 @@ fn long(setting: &str, equals: &str, quoted: bool) -> String {
 }
 
 fn file(layout: &Layout, servers: &[Server]) -> ConfigFile {
-    ConfigFile {
-        path: Path::new("dormouse").with_extension(layout.extension),
-        needs_trust: false,
-        has_variables: true,
-        text: layout.render(servers).into_bytes(),
-        variables: Vec::new(),
-        is_written: true,
-        app_file_names: AppFileNames::default(),
-    }
+    let path = Path::new("dormouse").with_extension(layout.extension);
+    ConfigFile::in_memory(path, layout.render(servers))
 }
 
 proptest! {

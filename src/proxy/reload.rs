@@ -111,8 +111,7 @@ pub(super) fn restart_server(fleet: &Fleet, name: &str) {
     });
 }
 
-/// Puts a config in force. `restart` names a
-/// server to start again even if its entry is unchanged.
+/// Puts a config in force. `restart` names a server to start again even if its entry is unchanged.
 /// `config` is called while no other reload can run.
 fn reload_with(
     fleet: &Fleet,
