@@ -97,6 +97,8 @@ pub struct Host {
     abandoned: Mutex<HashSet<u64>>,
     /// Payloads of calls that may be asked something, also between two rounds.
     open_calls: Mutex<HashSet<String>>,
+    /// True once the stream of notifications of a modern host is acknowledged.
+    is_listening: watch::Sender<bool>,
     /// The numbers of `tools/list_changed` and of updates of the host's own resource.
     pub tool_lists: watch::Sender<u64>,
     pub updates: watch::Sender<u64>,
@@ -126,6 +128,7 @@ impl Host {
             pending: Mutex::default(),
             abandoned: Mutex::default(),
             open_calls: Mutex::default(),
+            is_listening: watch::Sender::new(false),
             tool_lists: watch::Sender::new(0),
             updates: watch::Sender::new(0),
         });
@@ -153,17 +156,10 @@ impl Host {
     async fn introduce(&self) -> Result<(), String> {
         let failed = |failure: Failure| format!("{}: handshake: {failure}", self.name);
         if self.connection.is_modern() {
-            let wanted =
-                json!({"toolsListChanged": true, "resourceSubscriptions": [self.resource()]});
-            let listen = json!({"notifications": wanted});
             self.request("server/discover", json!({}), "").await.map_err(failed)?;
             // The list waits for the servers that are connected from the start.
             self.request("tools/list", json!({}), "").await.map_err(failed)?;
-            // The answer comes when the stream ends.
-            let id = self.next_id();
-            self.abandon(id);
-            self.send_request(id, "subscriptions/listen", listen).await.map_err(failed)?;
-            return Ok(());
+            return self.listen().await.map_err(failed);
         }
         let params = json!({
             "protocolVersion": "2025-11-25",
@@ -177,6 +173,23 @@ impl Host {
         let uri = json!({"uri": self.resource()});
         self.request("resources/subscribe", uri, "").await.map_err(failed)?;
         Ok(())
+    }
+
+    /// Opens the stream of notifications of a modern host, and waits until it is acknowledged. A
+    /// change before that need not be told.
+    async fn listen(&self) -> Result<(), Failure> {
+        let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": [self.resource()]});
+        // The answer comes when the stream ends.
+        let id = self.next_id();
+        self.abandon(id);
+        let params = json!({"notifications": wanted});
+        self.send_request(id, "subscriptions/listen", params).await?;
+        let mut is_listening = self.is_listening.subscribe();
+        let acknowledged = is_listening.wait_for(|is_listening| *is_listening);
+        match tokio::time::timeout(ANSWER_TIMEOUT, acknowledged).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Failure::Unanswered("the stream was not acknowledged in time")),
+        }
     }
 
     async fn send(&self, message: &Value) -> io::Result<()> {
@@ -328,6 +341,12 @@ impl Host {
 
     fn take_notification(&self, method: &str, params: &Value) {
         match method {
+            "notifications/subscriptions/acknowledged" => {
+                let accepted = &params["notifications"]["resourceSubscriptions"];
+                if *accepted == json!([self.resource()]) {
+                    self.is_listening.send_replace(true);
+                }
+            }
             "notifications/tools/list_changed" => self.tool_lists.send_modify(|count| *count += 1),
             "notifications/resources/updated" if params["uri"] == json!(self.resource()) => {
                 self.updates.send_modify(|count| *count += 1);
