@@ -29,7 +29,7 @@ use super::{
     failure_log::FailureLog,
     fetch::{self, FetchedLists},
     freshness::Freshness,
-    server_state::{LoadRefusal, ServerEvent, ServerState},
+    server_state::{ServerEvent, ServerState},
     shared_server::SharedServer,
 };
 use crate::{
@@ -75,7 +75,6 @@ pub(super) struct ServerActor {
 struct Inbox {
     commands: mpsc::UnboundedReceiver<ActorCommand>,
     stop: CancellationToken,
-    is_retiring: bool,
 }
 
 /// The attempt in progress, and the callers that wait for it.
@@ -112,7 +111,7 @@ impl ServerActor {
             state: Some(initial_state(&shared)),
             shared,
             setup,
-            inbox: Inbox { commands, stop, is_retiring: false },
+            inbox: Inbox { commands, stop },
             connecting: AttemptProgress::default(),
             refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
             eras,
@@ -122,56 +121,34 @@ impl ServerActor {
     }
 
     pub(super) async fn run(mut self) {
-        loop {
+        while !matches!(self.state, Some(ServerState::Ended { .. })) {
             match self.next_event().await {
-                ActorEvent::Stopped => return self.stop().await,
+                ActorEvent::Stopped => self.apply(ServerEvent::Stopped),
                 ActorEvent::Command(command) => self.handle_command(command),
                 ActorEvent::Attempted(outcome) => self.finish_attempt(outcome),
                 ActorEvent::Died => self.handle_death(),
-                ActorEvent::Idled if self.inbox.is_retiring => {
-                    if self.is_closed_for_use() {
-                        return self.stop().await;
-                    }
-                }
                 ActorEvent::Idled => self.sleep_if_unused(),
                 ActorEvent::RetryDue => self.apply(ServerEvent::RetryDue),
                 ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
-                ActorEvent::Expired => {
-                    self.refresh.freshness.clear();
-                    if matches!(self.state, Some(ServerState::Awake { .. })) {
-                        self.setup.stale.mark(Kinds::ALL);
-                    } else {
-                        self.apply(ServerEvent::Studied);
-                    }
-                }
+                ActorEvent::Expired => self.handle_expiry(),
                 ActorEvent::ListsChanged(kinds) => self.begin_refresh(kinds),
                 ActorEvent::Refreshed(outcome) => self.finish_refresh(outcome),
             }
-            if self.inbox.is_retiring && !matches!(self.state, Some(ServerState::Awake { .. })) {
-                return self.stop().await;
-            }
         }
+        self.finish().await;
     }
 
     async fn next_event(&mut self) -> ActorEvent {
-        let (owned, retry_at) = match &self.state {
-            Some(ServerState::Awake { connection: owned, .. }) => {
-                (Some(owned.connection.clone()), None)
-            }
-            Some(ServerState::BackingOff { until, .. }) => (None, Some(Instant::from_std(*until))),
-            _ => (None, None),
+        let owned = self.connection().cloned();
+        let retry_at = match &self.state {
+            Some(ServerState::BackingOff { until, .. }) => Some(Instant::from_std(*until)),
+            _ => None,
         };
         let awaited = match &self.state {
             Some(ServerState::AwaitingLogin { .. }) => self.setup.credentials.clone(),
             _ => None,
         };
-        let may_idle = !self.shared.subscriptions.has_uris();
-        let idle_timeout = if self.inbox.is_retiring {
-            Some(Duration::ZERO)
-        } else {
-            self.setup.config.settings.idle_timeout.filter(|_| may_idle)
-        };
-        let may_sleep = self.inbox.is_retiring || self.setup.config.startup != Startup::Eager;
+        let idle_timeout = self.idle_timeout();
         let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
         let is_awake = owned.is_some() && self.refresh.running.is_none();
         let expires_at =
@@ -203,14 +180,28 @@ impl ServerActor {
             () = poll_with(expires_at, tokio::time::sleep_until) => ActorEvent::Expired,
             () = poll_with(owned.as_ref().zip(idle_timeout), |(owned, timeout)| async move {
                 owned.activity.idle_for(timeout).await;
-            }), if may_sleep => ActorEvent::Idled,
+            }) => ActorEvent::Idled,
         }
+    }
+
+    /// Returns the time without use after which the connection is closed.
+    fn idle_timeout(&self) -> Option<Duration> {
+        match &self.state {
+            Some(ServerState::Retiring { .. }) => Some(Duration::ZERO),
+            _ if self.setup.config.startup == Startup::Eager => None,
+            _ if self.shared.subscriptions.has_uris() => None,
+            _ => self.setup.config.settings.idle_timeout,
+        }
+    }
+
+    fn connection(&self) -> Option<&Arc<ServerConnection>> {
+        self.state.as_ref()?.connection().map(|owned| &owned.connection)
     }
 
     fn handle_command(&mut self, command: ActorCommand) {
         match command {
             ActorCommand::Want { host_era, reply } => {
-                if has_ended(self.state.as_ref()) {
+                if self.connection().is_some_and(|connection| connection.peer.is_closed()) {
                     // Noticed here before the event for it was handled.
                     self.handle_death();
                 }
@@ -219,9 +210,7 @@ impl ServerActor {
                     self.cancel_refresh();
                     self.apply(ServerEvent::Unsuitable);
                 }
-                if let Some(ServerState::Awake { connection: owned, .. }) = &self.state
-                    && let Some(lease) = Lease::on(&owned.connection)
-                {
+                if let Some(lease) = self.connection().and_then(Lease::on) {
                     // The caller may have stopped waiting.
                     let _ = reply.send(Ok(lease.mark_used()));
                     return;
@@ -243,7 +232,7 @@ impl ServerActor {
                 // The caller may have stopped waiting.
                 let _ = reply.send(self.sleep());
             }
-            ActorCommand::Retire => self.inbox.is_retiring = true,
+            ActorCommand::Retire => self.apply(ServerEvent::Retired),
         }
     }
 
@@ -251,15 +240,12 @@ impl ServerActor {
         match &self.state {
             _ if self.setup.config.startup == Startup::Eager => Err(StaysAwake::Eager),
             Some(ServerState::Loading(_)) => Err(StaysAwake::Loading),
-            Some(ServerState::Awake { .. }) if self.shared.subscriptions.has_uris() => {
-                Err(StaysAwake::Subscribed)
-            }
-            Some(ServerState::Awake { .. }) => {
+            _ if self.connection().is_none() => Ok(()),
+            _ if self.shared.subscriptions.has_uris() => Err(StaysAwake::Subscribed),
+            _ => {
                 self.sleep_if_unused();
-                let is_awake = matches!(self.state, Some(ServerState::Awake { .. }));
-                if is_awake { Err(StaysAwake::InUse) } else { Ok(()) }
+                if self.connection().is_some() { Err(StaysAwake::InUse) } else { Ok(()) }
             }
-            _ => Ok(()),
         }
     }
 
@@ -337,26 +323,29 @@ impl ServerActor {
         self.postpone_expiry();
     }
 
+    fn handle_expiry(&mut self) {
+        self.refresh.freshness.clear();
+        if self.connection().is_some() {
+            self.setup.stale.mark(Kinds::ALL);
+        } else {
+            self.apply(ServerEvent::Studied);
+        }
+    }
+
     fn handle_death(&mut self) {
         self.cancel_refresh();
         self.apply(ServerEvent::Died);
     }
 
+    /// Has the connection closed, unless a use has begun since the timeout.
     fn sleep_if_unused(&mut self) {
-        if self.is_closed_for_use() {
-            tracing::info!(server = self.name(), "asleep");
-            self.cancel_refresh();
-            self.apply(ServerEvent::Idled);
+        if !self.connection().is_some_and(|connection| connection.activity.try_close()) {
+            return;
         }
-    }
-
-    /// Closes the connection for further use, unless a use has begun since the timeout.
-    fn is_closed_for_use(&self) -> bool {
-        match &self.state {
-            Some(ServerState::Awake { connection: owned, .. }) => {
-                owned.connection.activity.try_close()
-            }
-            _ => false,
+        self.cancel_refresh();
+        self.apply(ServerEvent::Idled);
+        if matches!(self.state, Some(ServerState::Asleep { .. })) {
+            tracing::info!(server = self.name(), "asleep");
         }
     }
 
@@ -377,8 +366,8 @@ impl ServerActor {
         if !self.setup.context.reads_lists {
             return self.setup.stale.note_read(self.setup.stale.announced_count());
         }
-        let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return };
-        let (connection, not_before) = (owned.connection.clone(), self.refresh.not_before);
+        let Some(connection) = self.connection().cloned() else { return };
+        let not_before = self.refresh.not_before;
         let config = self.setup.config.clone();
         // Changes that the server announces from here on may be missing in the lists that are read.
         self.refresh.announced_before = self.setup.stale.announced_count();
@@ -423,18 +412,12 @@ impl ServerActor {
         }
     }
 
-    async fn stop(mut self) {
+    /// Ends what a server that has ended leaves.
+    async fn finish(mut self) {
         self.first_attempt_over();
-        if self.inbox.is_retiring {
-            // The handle may be held long after this.
-            self.shared.catalog.store(None);
-        }
-        if !self.connecting.waiters.is_empty() {
-            self.refuse(&LoadRefusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
-        }
         // Dropping an attempt kills the process that it started.
         self.connecting.attempt = None;
-        if let Some(ServerState::Awake { connection: owned, .. }) = self.state.take() {
+        if let Some(ServerState::Ended { remaining: Some(owned) }) = self.state.take() {
             owned.end(ShutdownPolicy::QUICK).await;
         }
         effects::wait_for_end(self.connecting.ending.take()).await;
@@ -449,13 +432,6 @@ fn initial_state(shared: &SharedServer) -> ServerState<OwnedConnection> {
     let state = ServerState::initial(shared.config.enabled, shared.is_known());
     shared.status.lock().update(&state);
     state
-}
-
-fn has_ended(state: Option<&ServerState<OwnedConnection>>) -> bool {
-    match state {
-        Some(ServerState::Awake { connection: owned, .. }) => owned.connection.peer.is_closed(),
-        _ => false,
-    }
 }
 
 /// Returns the outcome of the work; never resolves if there is none.

@@ -28,7 +28,7 @@ const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 const RETRY_BACKOFF: Backoff =
     Backoff { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
-/// The state of a server. `C` is the connection, so that only `Awake` can have one.
+/// The state of a server. `C` is the connection, so that a state without one cannot use it.
 #[derive(Debug)]
 pub(super) enum ServerState<C> {
     /// Never loaded in this run.
@@ -48,6 +48,10 @@ pub(super) enum ServerState<C> {
     Evicted,
     /// `"enabled": false`
     Disabled,
+    /// Replaced or removed in the config, and connected until nothing is in flight.
+    Retiring { connection: C },
+    /// Nothing comes any more. The actor ends the remaining connection, and itself.
+    Ended { remaining: Option<C> },
 }
 
 /// The purpose of an attempt, which decides what its failure means.
@@ -116,6 +120,10 @@ pub(super) enum ServerEvent<C> {
     LoggedIn,
     /// The connection is not the one that its first host needs.
     Unsuitable,
+    /// The server was replaced or removed in the config.
+    Retired,
+    /// dormouse ends.
+    Stopped,
 }
 
 /// The effects that the actor performs, in this order.
@@ -135,14 +143,27 @@ pub(super) enum Effect<C> {
     /// The server can be offered again.
     PublishOffered,
     PublishEvicted(Arc<AttemptError>),
+    /// Let go of the catalog of a server that has ended, since its handle may be held for long.
+    ForgetCatalog,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum LoadRefusal {
-    Failed { cause: Arc<AttemptError>, attempts_left: u8 },
-    GivenUp { cause: Arc<AttemptError> },
-    Unreachable { cause: Arc<AttemptError> },
-    LoginRequired { cause: Arc<AttemptError> },
+    Failed {
+        cause: Arc<AttemptError>,
+        attempts_left: u8,
+    },
+    GivenUp {
+        cause: Arc<AttemptError>,
+    },
+    Unreachable {
+        cause: Arc<AttemptError>,
+    },
+    LoginRequired {
+        cause: Arc<AttemptError>,
+    },
+    /// The server ends.
+    Ending,
     Gone,
 }
 
@@ -156,6 +177,14 @@ impl<C> ServerState<C> {
         }
     }
 
+    /// Returns the connection, if there is one that can be used.
+    pub(super) fn connection(&self) -> Option<&C> {
+        match self {
+            Self::Awake { connection, .. } | Self::Retiring { connection } => Some(connection),
+            _ => None,
+        }
+    }
+
     /// Applies an event. `random` in 0..1 spreads retries.
     pub(super) fn step(
         self,
@@ -165,10 +194,17 @@ impl<C> ServerState<C> {
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
         use ServerEvent::{
-            Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, RetryDue, Studied,
-            Unsuitable, Wanted,
+            Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, Retired, RetryDue,
+            Stopped, Studied, Unsuitable, Wanted,
         };
         match (self, event) {
+            (state @ (Self::Retiring { .. } | Self::Ended { .. }), event) => state.end_with(event),
+            (Self::Awake { connection, .. }, Retired) => {
+                (Self::Retiring { connection }, Vec::new())
+            }
+            (Self::Awake { connection, .. }, Stopped) => ended(Some(connection)),
+            (_, Retired) => forgotten(None),
+            (_, Stopped) => ended(None),
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
                 Startup::Lazy | Startup::Hybrid => AttemptPurpose::Load { strikes },
                 Startup::Eager => AttemptPurpose::Eager { failures: 0 },
@@ -224,6 +260,37 @@ impl<C> ServerState<C> {
             ) => (state, Vec::new()),
         }
     }
+
+    /// Applies an event to a server that is retiring or has ended.
+    fn end_with(self, event: ServerEvent<C>) -> (Self, Vec<Effect<C>>) {
+        match (self, event) {
+            (Self::Retiring { connection }, ServerEvent::Idled | ServerEvent::Stopped) => {
+                forgotten(Some(connection))
+            }
+            (Self::Retiring { connection }, ServerEvent::Died) => {
+                let (state, mut effects) = forgotten(None);
+                effects.insert(0, Effect::Bury(connection));
+                (state, effects)
+            }
+            (state @ Self::Ended { .. }, ServerEvent::Wanted) => {
+                (state, vec![Effect::Refuse(LoadRefusal::Ending)])
+            }
+            (state, ServerEvent::Connected(connection) | ServerEvent::Mismatched(connection)) => {
+                (state, vec![Effect::Close(connection)])
+            }
+            (state, _) => (state, Vec::new()),
+        }
+    }
+}
+
+fn ended<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
+    (ServerState::Ended { remaining }, vec![Effect::Refuse(LoadRefusal::Ending)])
+}
+
+/// As [`ended`], for a server that the config does not have any more.
+fn forgotten<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
+    let effects = vec![Effect::ForgetCatalog, Effect::Refuse(LoadRefusal::Ending)];
+    (ServerState::Ended { remaining }, effects)
 }
 
 /// Replaces a connection that does not suit its host.

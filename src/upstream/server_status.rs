@@ -10,7 +10,7 @@ use super::{
     server_state::{AttemptPurpose, MAX_STRIKES, ServerState},
 };
 
-/// The variants of `ServerState`, without their data.
+/// The states of a server in the config, without their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Phase {
@@ -46,10 +46,11 @@ impl Status {
         Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_at }
     }
 
-    /// Notes a new state.
+    /// Notes a new state. The status of a server that has ended stays as it was.
     pub(super) fn update<C>(&mut self, state: &ServerState<C>) {
         self.retry_at = None;
         self.phase = match state {
+            ServerState::Ended { .. } => self.phase,
             ServerState::Unloaded { strikes }
             | ServerState::Loading(
                 AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes },
@@ -61,7 +62,7 @@ impl Status {
                 }
             }
             ServerState::Loading(_) => Phase::Loading,
-            ServerState::Awake { .. } => {
+            ServerState::Awake { .. } | ServerState::Retiring { .. } => {
                 self.strikes = 0;
                 Phase::Awake
             }

@@ -1,6 +1,6 @@
 //! Performs the effects that the state machine has decided.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -12,7 +12,7 @@ use crate::{
     config,
     protocol::Era,
     upstream::{
-        ChangeAudience, Kinds, Lease, LoadError,
+        AttemptError, ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
         carrier::ShutdownPolicy,
         connection::OwnedConnection,
@@ -65,6 +65,7 @@ impl ServerActor {
                 );
                 self.shared.observer.evicted();
             }
+            Effect::ForgetCatalog => self.shared.catalog.store(None),
         }
     }
 
@@ -138,7 +139,7 @@ impl ServerActor {
         }
     }
 
-    pub(super) fn refuse(&mut self, refusal: &LoadRefusal) {
+    fn refuse(&mut self, refusal: &LoadRefusal) {
         let server = self.setup.config.name.clone();
         let error = match refusal.clone() {
             LoadRefusal::Failed { cause, attempts_left } => {
@@ -159,6 +160,9 @@ impl ServerActor {
                 LoadError::Unreachable { server, cause }
             }
             LoadRefusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
+            LoadRefusal::Ending => {
+                LoadError::Unreachable { server, cause: Arc::new(AttemptError::ShuttingDown) }
+            }
             LoadRefusal::Gone => LoadError::Gone { server },
         };
         for (_, reply) in self.connecting.waiters.drain(..) {

@@ -137,7 +137,8 @@ impl ActorModel {
         }
         let is_replaced = self.connection.as_ref().is_some_and(|connection| {
             !connection.is_used && connection.users.is_empty() && connection.era != era
-        }) && !self.is_subscribed;
+        }) && !self.is_subscribed
+            && !self.end.is_retiring;
         if is_replaced {
             self.host_era = era;
             self.lists.cancel_reading(self.now);
@@ -257,15 +258,20 @@ impl ActorModel {
     }
 
     fn retire(&mut self) {
-        self.end.is_retiring |= self.end.gone_from.is_none();
+        if self.end.gone_from.is_none() {
+            self.end.is_retiring = true;
+            self.live(LifeEvent::Retired);
+        }
     }
 
     fn stop(&mut self) {
         if self.end.gone_from.is_some() {
             return;
         }
+        if !self.life.has_ended() {
+            self.live(LifeEvent::Stopped);
+        }
         self.finish_first_attempt();
-        self.refuse(&Answer::Unreachable);
         if let Some(attempt) = self.attempt.take() {
             match attempt.progress {
                 Progress::WaitsForEnd { previous, .. } => self.endings.abort(previous, self.now),
@@ -392,7 +398,7 @@ impl ActorModel {
                 self.live(LifeEvent::Studied);
             }
         } else if self.is_due(self.idle_at()) {
-            if self.end.is_retiring { self.stop() } else { self.fall_asleep() }
+            self.fall_asleep();
         }
     }
 
@@ -401,7 +407,7 @@ impl ActorModel {
         if self.end.gone_from.is_some() {
             return;
         }
-        if self.end.is_retiring && self.connection.is_none() {
+        if self.life.has_ended() {
             return self.stop();
         }
         if let Some(connection) = &self.connection {
@@ -557,7 +563,7 @@ impl ActorModel {
         self.refuse(&match refusal {
             Refusal::Strike { left } => Answer::Strike { left },
             Refusal::GivenUp => Answer::GivenUp,
-            Refusal::Unreachable => Answer::Unreachable,
+            Refusal::Unreachable | Refusal::Ending => Answer::Unreachable,
             Refusal::NoLogin => Answer::NoLogin,
             Refusal::Gone => Answer::Gone,
         });

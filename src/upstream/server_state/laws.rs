@@ -15,6 +15,8 @@ pub(super) struct Laws {
     open: Vec<u32>,
     last_connection: u32,
     is_attempting: bool,
+    /// True once the server was retired or stopped.
+    is_leaving: bool,
     /// True if the catalog has ever been live.
     was_live: bool,
     /// Failed attempts that count as strikes, before the catalog was live.
@@ -30,6 +32,7 @@ impl Laws {
             open: Vec::new(),
             last_connection: 0,
             is_attempting: false,
+            is_leaving: false,
             was_live: is_known,
             strikes: 0,
             failed_at: None,
@@ -61,6 +64,9 @@ impl Laws {
                     if std::mem::replace(&mut self.is_attempting, true) {
                         return Err("a second attempt while one is in progress".to_owned());
                     }
+                    if self.is_leaving {
+                        return Err("an attempt of a server that was retired".to_owned());
+                    }
                     self.check_pause(event, before, now)?;
                 }
                 Effect::Close(id) | Effect::Bury(id) => self.end(*id)?,
@@ -81,6 +87,9 @@ impl Laws {
         match event {
             LifeEvent::Connected | LifeEvent::Mismatched | LifeEvent::Failed(_) => {
                 self.is_attempting = false;
+            }
+            LifeEvent::Retired | LifeEvent::Stopped => {
+                (self.is_attempting, self.is_leaving) = (false, true);
             }
             _ => {}
         }

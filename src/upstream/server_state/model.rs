@@ -42,6 +42,8 @@ pub(in crate::upstream) enum LifeEvent {
     RetryDue,
     LoggedIn,
     Unsuitable,
+    Retired,
+    Stopped,
 }
 
 /// The effects of one event.
@@ -56,6 +58,7 @@ pub(in crate::upstream) struct Reaction {
     pub(in crate::upstream) told: Option<Notice>,
     /// The error of the waiting callers, and the failure behind it.
     pub(in crate::upstream) refused: Option<(Refusal, Option<Failure>)>,
+    pub(in crate::upstream) is_forgotten: bool,
 }
 
 /// An attempt that begins.
@@ -81,6 +84,7 @@ pub(in crate::upstream) enum Refusal {
     GivenUp,
     Unreachable,
     NoLogin,
+    Ending,
     Gone,
 }
 
@@ -88,10 +92,21 @@ pub(in crate::upstream) enum Refusal {
 #[derive(Clone, Copy, Debug)]
 enum Link {
     None,
-    Attempting { is_study: bool },
-    Connected { id: u32, since: Duration },
-    AwaitingLogin { is_study: bool },
+    Attempting {
+        is_study: bool,
+    },
+    Connected {
+        id: u32,
+        since: Duration,
+    },
+    AwaitingLogin {
+        is_study: bool,
+    },
     RetryAt(Duration),
+    /// Connected until nothing is in flight, and never again.
+    Retiring {
+        id: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -99,6 +114,8 @@ pub(in crate::upstream) struct LifeModel {
     startup: Startup,
     is_enabled: bool,
     is_evicted: bool,
+    /// The phase in which the server has ended.
+    ended_in: Option<Phase>,
     /// True if the catalog is live.
     is_live: bool,
     strikes: u8,
@@ -114,6 +131,7 @@ impl LifeModel {
             startup,
             is_enabled,
             is_evicted: false,
+            ended_in: None,
             is_live,
             strikes: 0,
             failures: 0,
@@ -124,15 +142,20 @@ impl LifeModel {
 
     pub(in crate::upstream) fn phase(&self) -> Phase {
         match self.link {
+            _ if self.has_ended() => self.ended_in.unwrap_or(Phase::Unloaded),
             _ if !self.is_enabled => Phase::Disabled,
             _ if self.is_evicted => Phase::Evicted,
             Link::Attempting { .. } => Phase::Loading,
-            Link::Connected { .. } => Phase::Awake,
+            Link::Connected { .. } | Link::Retiring { .. } => Phase::Awake,
             Link::AwaitingLogin { .. } => Phase::AwaitingLogin,
             Link::RetryAt(_) => Phase::BackingOff,
             Link::None if self.is_live => Phase::Asleep,
             Link::None => Phase::Unloaded,
         }
+    }
+
+    pub(in crate::upstream) fn has_ended(&self) -> bool {
+        self.ended_in.is_some()
     }
 
     pub(in crate::upstream) fn strikes(&self) -> u8 {
@@ -162,6 +185,7 @@ impl LifeModel {
         random: f64,
     ) -> Reaction {
         match event {
+            _ if self.has_ended() => after_end(event, id),
             LifeEvent::Wanted => self.want(now),
             LifeEvent::Studied => self.study(),
             LifeEvent::Recalled => self.recall(),
@@ -173,6 +197,8 @@ impl LifeModel {
             LifeEvent::RetryDue => self.retry(),
             LifeEvent::LoggedIn => self.log_in(),
             LifeEvent::Unsuitable => self.replace(now),
+            LifeEvent::Retired => self.retire(),
+            LifeEvent::Stopped => self.end(matches!(self.link, Link::Retiring { .. })),
         }
     }
 
@@ -187,7 +213,9 @@ impl LifeModel {
         let is_wake = self.is_live || self.startup == Startup::Eager;
         let fresh = self.last_failure.filter(|(at, _)| is_wake && now.saturating_sub(*at) < FRESH);
         match (self.link, fresh) {
-            (Link::Attempting { .. } | Link::Connected { .. }, _) => Reaction::default(),
+            (Link::Attempting { .. } | Link::Connected { .. } | Link::Retiring { .. }, _) => {
+                Reaction::default()
+            }
             (Link::AwaitingLogin { is_study }, _) => self.start(is_study),
             (Link::None | Link::RetryAt(_), Some((_, failure))) => {
                 refusal(Refusal::Unreachable, Some(failure))
@@ -272,6 +300,9 @@ impl LifeModel {
     }
 
     fn die(&mut self, now: Duration, random: f64) -> Reaction {
+        if let Link::Retiring { id } = self.link {
+            return Reaction { buried: Some(id), ..self.end(true) };
+        }
         let Link::Connected { id, .. } = self.link else { return Reaction::default() };
         self.forget_failures_if_stable(now);
         if self.startup == Startup::Eager {
@@ -295,8 +326,26 @@ impl LifeModel {
                 self.link = Link::None;
                 closing(id)
             }
+            Link::Retiring { .. } => self.end(true),
             _ => Reaction::default(),
         }
+    }
+
+    fn retire(&mut self) -> Reaction {
+        match self.link {
+            Link::Connected { id, .. } => {
+                self.link = Link::Retiring { id };
+                Reaction::default()
+            }
+            Link::Retiring { .. } => Reaction::default(),
+            _ => self.end(true),
+        }
+    }
+
+    fn end(&mut self, is_forgotten: bool) -> Reaction {
+        self.ended_in = Some(self.phase());
+        self.link = Link::None;
+        Reaction { is_forgotten, ..refusal(Refusal::Ending, None) }
     }
 
     fn retry(&mut self) -> Reaction {
@@ -322,6 +371,15 @@ impl LifeModel {
         let Link::Connected { id, .. } = self.link else { return Reaction::default() };
         self.forget_failures_if_stable(now);
         Reaction { closed: Some(id), ..self.start(false) }
+    }
+}
+
+/// A server that has ended refuses its callers, and closes what still connects.
+fn after_end(event: LifeEvent, id: u32) -> Reaction {
+    match event {
+        LifeEvent::Wanted => refusal(Refusal::Ending, None),
+        LifeEvent::Connected | LifeEvent::Mismatched => closing(id),
+        _ => Reaction::default(),
     }
 }
 

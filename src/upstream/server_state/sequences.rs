@@ -89,7 +89,12 @@ fn generate(rng: &mut fastrand::Rng) -> Sequence<ServerKind, TimedEvent> {
         let [event, delay, jitter, _] = random.to_le_bytes().map(usize::from);
         TimedEvent {
             after: DELAYS[delay % DELAYS.len()],
-            event: EVENTS[event % event_count],
+            // Little happens after these two.
+            event: match event {
+                0..4 => LifeEvent::Retired,
+                4 => LifeEvent::Stopped,
+                _ => EVENTS[event % event_count],
+            },
             random: [0.0, 0.5, 1.0][jitter % 3],
         }
     });
@@ -184,13 +189,15 @@ fn server_event(event: LifeEvent, id: u32) -> ServerEvent<u32> {
         LifeEvent::RetryDue => ServerEvent::RetryDue,
         LifeEvent::LoggedIn => ServerEvent::LoggedIn,
         LifeEvent::Unsuitable => ServerEvent::Unsuitable,
+        LifeEvent::Retired => ServerEvent::Retired,
+        LifeEvent::Stopped => ServerEvent::Stopped,
     }
 }
 
 fn connection_of(state: &ServerState<u32>) -> Option<u32> {
     match state {
-        ServerState::Awake { connection, .. } => Some(*connection),
-        _ => None,
+        ServerState::Ended { remaining } => *remaining,
+        _ => state.connection().copied(),
     }
 }
 
@@ -212,6 +219,10 @@ fn reaction_of(effects: Vec<Effect<u32>>) -> Result<Reaction, String> {
             Effect::PublishAwaitingLogin(_) => put(&mut reaction.told, Notice::AwaitingLogin, 4),
             Effect::PublishOffered => put(&mut reaction.told, Notice::Offered, 4),
             Effect::PublishEvicted(_) => put(&mut reaction.told, Notice::Evicted, 4),
+            Effect::ForgetCatalog => {
+                reaction.is_forgotten = true;
+                4
+            }
             Effect::Refuse(refusal) => put(&mut reaction.refused, refusal_of(&refusal), 5),
         };
         if turn <= last {
@@ -239,13 +250,14 @@ fn refusal_of(refusal: &LoadRefusal) -> (Refusal, Option<Failure>) {
         LoadRefusal::GivenUp { cause } => (Refusal::GivenUp, Some(failure(cause))),
         LoadRefusal::Unreachable { cause } => (Refusal::Unreachable, Some(failure(cause))),
         LoadRefusal::LoginRequired { cause } => (Refusal::NoLogin, Some(failure(cause))),
+        LoadRefusal::Ending => (Refusal::Ending, None),
         LoadRefusal::Gone => (Refusal::Gone, None),
     }
 }
 
 /// The states in which each event has happened.
 #[derive(Default)]
-struct Coverage([[u64; 14]; 8]);
+struct Coverage([[u64; 16]; 8]);
 
 impl Coverage {
     fn note(&mut self, phase: Phase, event: LifeEvent) {
@@ -260,7 +272,9 @@ impl Coverage {
             LifeEvent::RetryDue => 7,
             LifeEvent::LoggedIn => 8,
             LifeEvent::Unsuitable => 9,
-            LifeEvent::Failed(failure) => 10 + failure as usize,
+            LifeEvent::Retired => 10,
+            LifeEvent::Stopped => 11,
+            LifeEvent::Failed(failure) => 12 + failure as usize,
         };
         self.0[phase as usize][event] += 1;
     }

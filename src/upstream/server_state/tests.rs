@@ -50,11 +50,13 @@ impl Life {
                 Effect::Refuse(LoadRefusal::GivenUp { .. }) => "refuse, given up".to_owned(),
                 Effect::Refuse(LoadRefusal::Unreachable { .. }) => "refuse".to_owned(),
                 Effect::Refuse(LoadRefusal::LoginRequired { .. }) => "refuse, log in".to_owned(),
+                Effect::Refuse(LoadRefusal::Ending) => "refuse, ending".to_owned(),
                 Effect::Refuse(LoadRefusal::Gone) => "gone".to_owned(),
                 Effect::PublishUnreachable(_) => "unreachable".to_owned(),
                 Effect::PublishAwaitingLogin(_) => "awaiting login".to_owned(),
                 Effect::PublishOffered => "offered".to_owned(),
                 Effect::PublishEvicted(_) => "evicted".to_owned(),
+                Effect::ForgetCatalog => "forget".to_owned(),
             });
         }
         if let ServerState::BackingOff { until, .. } = &next {
