@@ -13,6 +13,7 @@ mod lock_wait;
 mod random_token;
 #[cfg(test)]
 mod sequences;
+mod text;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use blocking::{resolve_name, run_blocking};
@@ -32,3 +33,4 @@ pub(crate) use lock_wait::{
 pub(crate) use random_token::random_token;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};
+pub(crate) use text::{counted, one_line, shortened};

@@ -8,9 +8,8 @@ use similar::TextDiff;
 
 use super::{arguments::ApproveArguments, ask, settings, shared_flags::Options};
 use crate::{
-    base::visible,
+    base::{one_line, visible},
     catalog::{CatalogKey, DefinitionChange, watched_part},
-    surface::one_line,
 };
 
 pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result<ExitCode> {

@@ -15,11 +15,10 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::visible,
+    base::{one_line, visible},
     config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
-    surface::one_line,
     upstream::Watchdog,
     wire::{Outcome, Raw},
 };

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::{lineage, settings, shared_flags::Options, usage_error::USAGE_EXIT_CODE};
 use crate::{
-    base::visible,
+    base::{counted, visible},
     config::{ConfigError, ConfigFile, Dialect, ParsedConfig, Problem, ServerConfig},
-    surface::counted,
 };
 
 pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> {

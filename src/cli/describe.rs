@@ -8,10 +8,9 @@ use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared
 use crate::{
     apps::{ImportPlan, PlannedServer, app_file_names},
     auth::Auth,
-    base::visible,
+    base::{one_line, shortened, visible},
     catalog::ServerCatalog,
     config::{ConfigFile, Startup},
-    surface::{one_line, shortened},
 };
 
 /// Maximum length of a proposal, in characters.

@@ -30,9 +30,8 @@ use crate::{
         APPS, App, AppFile, Directories, FileScope, FoundServer, ImportPlan, OtherProjectServers,
         PlaintextSecret, find_secrets, find_servers, move_secrets, servers_of_config,
     },
-    base::visible,
+    base::{counted, visible},
     config::{self, ConfigEdit, ConfigFile, Converted},
-    surface::counted,
 };
 
 pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<ExitCode> {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::{login::described, settings, shared_flags::Options};
 use crate::{
     auth::LoginSummary,
+    base::{counted, one_line},
     catalog::{Inventory, ToolState},
     config::ServerConfig,
-    surface::{counted, one_line},
 };
 
 /// One server, in `--json`.

@@ -5,9 +5,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
     apps::app_file_names,
-    base::{read_bounded, visible},
+    base::{counted, read_bounded, visible},
     config::{MAX_PROBLEMS, Problem, excerpt},
-    surface::counted,
 };
 
 /// Maximum size of a config, in bytes, that is read again to show its lines.

@@ -15,10 +15,9 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
-    base::visible,
+    base::{counted, one_line, visible},
     catalog::{CatalogKey, Pins, ServerCatalog},
     config::{ConfigFile, ToolChanges},
-    surface::{counted, one_line},
     upstream::{AttemptError, LoadError},
 };
 

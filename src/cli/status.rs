@@ -7,9 +7,9 @@ use std::{
 
 use super::{instances::running, login::described, settings, shared_flags::Options};
 use crate::{
+    base::{counted, one_line},
     catalog::{Inventory, ToolState},
     control::{LastWake, ServerReport, StatusReport},
-    surface::{counted, one_line},
     upstream::Phase,
 };
 

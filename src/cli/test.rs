@@ -14,8 +14,8 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
+    base::{counted, one_line},
     peer::CallError,
-    surface::{counted, one_line},
     upstream::AttemptError,
 };
 

@@ -9,10 +9,10 @@ use super::{
     resources, tasks,
 };
 use crate::{
+    base::shortened,
     catalog::{ResourceRoute, ServerId, ToolResolution},
     config::Mask,
     protocol::{adapt, error, extension, has_cursor, method},
-    surface::shortened,
     wire::{Outcome, Raw, edit},
 };
 

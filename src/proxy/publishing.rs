@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::{Fleet, Host, Principal, Viewer, instance::Instance, servers::Roster};
 use crate::{
-    base::run_blocking,
+    base::{run_blocking, shortened},
     catalog::{Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, Snapshot},
     config::Mask,
-    surface::shortened,
     upstream::ChangeAudience,
 };
 

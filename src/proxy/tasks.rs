@@ -20,9 +20,9 @@ use super::{
     task_table::TaskOrigin,
 };
 use crate::{
+    base::shortened,
     config::Mask,
     protocol::{Era, error, extension, has_cursor, method, task},
-    surface::shortened,
     upstream::Lease,
     wire::{Outcome, Raw, edit},
 };

@@ -9,9 +9,10 @@ use super::{
     budget, definition, discover, load, mcp_apps,
     own_tools::ACTIVATE_PREFIX,
     section::{self, DetailLevel, Section},
-    text::{counted, sanitized},
+    text::sanitized,
 };
 use crate::{
+    base::counted,
     catalog::{ExposedCatalog, Offer, OfferVisibility, Presence},
     config::Listing,
     wire::{Raw, edit},

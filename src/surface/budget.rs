@@ -6,9 +6,12 @@
 
 use super::{
     View,
-    text::{self, first_sentence, sanitized},
+    text::{first_sentence, sanitized},
 };
-use crate::catalog::{ExposedCatalog, OfferVisibility, Tool};
+use crate::{
+    base::counted,
+    catalog::{ExposedCatalog, OfferVisibility, Tool},
+};
 
 /// Maximum length of a text of a server or tool, whatever the budget, in characters.
 const MAX_TEXT_CHARS: usize = 1000;
@@ -92,7 +95,7 @@ impl LoadedServer {
     fn counted(name: &str, about: &str, exposed: &ExposedCatalog) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let tools = exposed.for_model.len();
-        let counted = format!("{}; ask with `query`\n", text::counted(tools, "tool"));
+        let counted = format!("{}; ask with `query`\n", counted(tools, "tool"));
         let mut forms = vec![format!("{name}: {counted}")];
         if !about.is_empty() {
             forms.insert(0, format!("{name}: {about}; {counted}"));
@@ -283,8 +286,7 @@ impl DescriptionBlocks {
             return self.block(&[]);
         }
         let tools = self.loaded.iter().map(|loaded| loaded.tools).sum();
-        let (tools, servers) =
-            (text::counted(tools, "tool"), text::counted(self.loaded.len(), "server"));
+        let (tools, servers) = (counted(tools, "tool"), counted(self.loaded.len(), "server"));
         format!("\n<tools>\n{tools} of {servers}; ask with `query`\n</tools>")
     }
 

@@ -7,12 +7,13 @@ use super::{
     action::{answered, failure},
     budget, definition,
     load::{self, MAX_SENTENCE_CHARS, sentence},
+    near_misses::near_misses,
     own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
-    text::{near_misses, one_line, repeated, shortened},
+    text::repeated,
 };
 use crate::{
-    base::is_hidden,
+    base::{is_hidden, one_line, shortened},
     catalog::{ExposedCatalog, Offer, OfferVisibility, SearchHit, SearchTarget, ToolRef},
     wire::{Raw, edit},
 };

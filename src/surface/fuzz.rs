@@ -10,12 +10,13 @@ use bytes::Bytes;
 
 use super::{
     Action, Apps, View,
+    near_misses::near_misses,
     own_tools::is_reserved,
     section::MAX_ANSWER_BYTES,
-    text::{first_sentence, near_misses, one_line, repeated, sanitized, shortened, without_hidden},
+    text::{first_sentence, repeated, sanitized, without_hidden},
 };
 use crate::{
-    base::{Choices, FuzzInput, is_hidden, is_invisible},
+    base::{Choices, FuzzInput, is_hidden, is_invisible, one_line, shortened},
     catalog::{
         Inventory, Item, LoadOrigin, OfferId, Presence, ResourceRoute, ServerCatalog, ServerId,
         Snapshot, hidden_characters, read_items, tool_names::MAX_LISTED_NAME_CHARS,

@@ -9,10 +9,10 @@ use super::{
     name_list::{MAX_NAME_LIST_BYTES, name_list},
     own_tools::LOAD_MCP,
     section::{self, DetailLevel, Section},
-    text::{first_sentence, repeated, shortened, without_hidden},
+    text::{first_sentence, repeated, without_hidden},
 };
 use crate::{
-    base::is_hidden,
+    base::{is_hidden, one_line, shortened},
     catalog::{ExposedCatalog, Offer, Presence, ServerCatalog, ToolRef},
     config::{Listing, Surface},
     wire::{Raw, edit},
@@ -172,7 +172,7 @@ pub(super) fn tool_line(view: View<'_>, at: ToolRef, name: &str, level: DetailLe
 
 /// Returns the first sentence of a description on one clean line.
 pub(super) fn sentence(description: &str) -> String {
-    shortened(&super::one_line(first_sentence(description)), MAX_SENTENCE_CHARS)
+    shortened(&one_line(first_sentence(description)), MAX_SENTENCE_CHARS)
 }
 
 /// Writes a resource, template or prompt. `key` is the member that names it.

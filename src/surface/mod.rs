@@ -16,6 +16,7 @@ mod groups;
 mod load;
 mod mcp_apps;
 mod name_list;
+mod near_misses;
 mod own_tools;
 mod section;
 mod text;
@@ -23,5 +24,4 @@ mod view;
 
 pub(crate) use action::{Action, blocked, failed};
 pub(crate) use own_tools::calls_another;
-pub(crate) use text::{counted, one_line, shortened};
 pub(crate) use view::{Apps, View};

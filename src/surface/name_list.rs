@@ -1,6 +1,6 @@
 //! Lists of names of a bounded size.
 
-use super::text::{one_line, shortened};
+use crate::base::{one_line, shortened};
 
 /// Maximum length of a list of names in an error, in bytes.
 pub(super) const MAX_NAME_LIST_BYTES: usize = 4000;

@@ -1,6 +1,6 @@
 //! Sanitizes text of servers for use in descriptions that dormouse composes.
 
-use crate::base::{is_hidden, is_invisible, visible};
+use crate::base::{is_hidden, one_line, shortened};
 
 /// Removes everything that could deceive a reader or close a block: `<`, `>` and `&` are escaped;
 /// control, bidirectional and zero-width characters are removed; white space of any kind becomes
@@ -21,40 +21,9 @@ pub(super) fn sanitized(text: &str, longest: usize) -> String {
     clean
 }
 
-/// Returns the visible characters of a text on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    let mut ends_word = false;
-    for c in text.chars() {
-        if c.is_whitespace() {
-            ends_word = !line.is_empty();
-        } else if !is_invisible(c) {
-            if std::mem::take(&mut ends_word) {
-                line.push(' ');
-            }
-            line.push(c);
-        }
-    }
-    line
-}
-
-/// Truncates a text to at most `longest` characters, the last of which is then `…`.
-pub(crate) fn shortened(text: &str, longest: usize) -> String {
-    if text.chars().count() <= longest {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(longest.saturating_sub(1)).collect();
-    format!("{}…", cut.trim_end())
-}
-
 /// Removes characters that are invisible and have no effect on visible text.
 pub(super) fn without_hidden(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
-}
-
-/// Returns a count with its noun: `1 tool`, `2 tools`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Quotes a name that a host wrote, for an error. The name is truncated, since it may contain a
@@ -70,32 +39,6 @@ pub(super) fn first_sentence(text: &str) -> &str {
     let ends = [". ", "! ", "? ", "。"];
     let end = ends.iter().filter_map(|end| Some(line.find(end)? + end.trim_end().len())).min();
     end.map_or(line, |end| line[..end].trim_end_matches('.'))
-}
-
-/// Maximum length of names that are compared, in characters.
-const MAX_COMPARED_CHARS: usize = 128;
-
-/// Returns the known names that are most similar to `name`, best first; at most three.
-pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    // The time of a comparison grows with the square of a name's length.
-    let compared = |name: &str| shortened(name, MAX_COMPARED_CHARS).to_lowercase();
-    let name = compared(name);
-    let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_owned();
-    let wanted = bare(&name);
-    let mut near: Vec<(f64, String)> = known
-        .map(|known| {
-            let other = compared(&known);
-            let whole = strsim::jaro_winkler(&name, &other);
-            (whole.max(strsim::jaro_winkler(&wanted, &bare(&other))), known)
-        })
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .collect();
-    // The sort is stable, so that equally similar names keep config order.
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter()
-        .take(3)
-        .map(|(_, name)| visible(&shortened(&name, MAX_COMPARED_CHARS)))
-        .collect()
 }
 
 #[cfg(test)]

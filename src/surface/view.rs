@@ -3,6 +3,7 @@
 use super::{
     action::{Action, blocked, failure},
     name_list::{MAX_NAME_LIST_BYTES, name_list},
+    near_misses::near_misses,
     text,
 };
 use crate::{
@@ -144,7 +145,7 @@ impl View<'_> {
         let name = &text::repeated(name);
         let names =
             self.snapshot.tools().known_tools().map(|at| self.snapshot.tools().qualified(at));
-        let near = text::near_misses(name, names);
+        let near = near_misses(name, names);
         let unloaded = self.snapshot.loadable();
         match (near.is_empty(), unloaded.is_empty()) {
             (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),

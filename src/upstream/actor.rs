@@ -98,14 +98,14 @@ struct Refresh {
 
 impl ServerActor {
     pub(super) fn new(
-        shared: Arc<SharedServer>,
         setup: ConnectSetup,
         commands: mpsc::UnboundedReceiver<ActorCommand>,
-        stop: CancellationToken,
     ) -> Self {
+        let shared = setup.server.clone();
+        let stop = shared.stop.clone();
         let now = Instant::now();
-        let eras = EraChoice::new(setup.config.connecting.protocol, shared.observer.clone());
-        let is_hybrid = setup.config.startup == Startup::Hybrid;
+        let eras = EraChoice::new(shared.config.connecting.protocol, shared.observer.clone());
+        let is_hybrid = shared.config.startup == Startup::Hybrid;
         let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
         Self {
             state: Some(initial_state(&shared)),
@@ -170,7 +170,7 @@ impl ServerActor {
                 self.refresh.running = None;
                 ActorEvent::Refreshed(outcome)
             }
-            kinds = self.setup.stale.take(), if is_awake => {
+            kinds = self.shared.stale.take(), if is_awake => {
                 ActorEvent::ListsChanged(kinds)
             }
             () = poll_with(retry_at, tokio::time::sleep_until) => ActorEvent::RetryDue,
@@ -188,9 +188,9 @@ impl ServerActor {
     fn idle_timeout(&self) -> Option<Duration> {
         match &self.state {
             Some(ServerState::Retiring { .. }) => Some(Duration::ZERO),
-            _ if self.setup.config.startup == Startup::Eager => None,
+            _ if self.shared.config.startup == Startup::Eager => None,
             _ if self.shared.subscriptions.has_uris() => None,
-            _ => self.setup.config.settings.idle_timeout,
+            _ => self.shared.config.settings.idle_timeout,
         }
     }
 
@@ -238,7 +238,7 @@ impl ServerActor {
 
     fn sleep(&mut self) -> Result<(), StaysAwake> {
         match &self.state {
-            _ if self.setup.config.startup == Startup::Eager => Err(StaysAwake::Eager),
+            _ if self.shared.config.startup == Startup::Eager => Err(StaysAwake::Eager),
             Some(ServerState::Loading(_)) => Err(StaysAwake::Loading),
             _ if self.connection().is_none() => Ok(()),
             _ if self.shared.subscriptions.has_uris() => Err(StaysAwake::Subscribed),
@@ -318,7 +318,7 @@ impl ServerActor {
     }
 
     fn cancel_refresh(&mut self) {
-        self.setup.stale.note_read(self.setup.stale.announced_count());
+        self.shared.stale.note_read(self.shared.stale.announced_count());
         self.refresh.running = None;
         self.postpone_expiry();
     }
@@ -326,7 +326,7 @@ impl ServerActor {
     fn handle_expiry(&mut self) {
         self.refresh.freshness.clear();
         if self.connection().is_some() {
-            self.setup.stale.mark(Kinds::ALL);
+            self.shared.stale.mark(Kinds::ALL);
         } else {
             self.apply(ServerEvent::Studied);
         }
@@ -351,7 +351,7 @@ impl ServerActor {
 
     fn apply(&mut self, event: ServerEvent<OwnedConnection>) {
         let Some(state) = self.state.take() else { return };
-        let startup = self.setup.config.startup;
+        let startup = self.shared.config.startup;
         let now = Instant::now().into_std();
         let (state, effects) = state.step(event, startup, now, fastrand::f64());
         self.shared.status.lock().update(&state);
@@ -364,13 +364,13 @@ impl ServerActor {
 
     fn begin_refresh(&mut self, kinds: Kinds) {
         if !self.setup.context.reads_lists {
-            return self.setup.stale.note_read(self.setup.stale.announced_count());
+            return self.shared.stale.note_read(self.shared.stale.announced_count());
         }
         let Some(connection) = self.connection().cloned() else { return };
         let not_before = self.refresh.not_before;
-        let config = self.setup.config.clone();
+        let config = self.shared.config.clone();
         // Changes that the server announces from here on may be missing in the lists that are read.
-        self.refresh.announced_before = self.setup.stale.announced_count();
+        self.refresh.announced_before = self.shared.stale.announced_count();
         self.refresh.running = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.settings.timeouts.request;
@@ -386,7 +386,7 @@ impl ServerActor {
                 // True if the server has announced a change; false if the lists are read for
                 // another reason.
                 let is_announced =
-                    self.refresh.announced_before > self.setup.stale.last_read_count();
+                    self.refresh.announced_before > self.shared.stale.last_read_count();
                 let audience =
                     if is_announced { ChangeAudience::Unaware } else { ChangeAudience::All };
                 self.shared.merge(*lists, audience);
@@ -402,12 +402,12 @@ impl ServerActor {
                 self.postpone_expiry();
             }
         }
-        self.setup.stale.note_read(self.refresh.announced_before);
+        self.shared.stale.note_read(self.refresh.announced_before);
     }
 
     fn first_attempt_over(&mut self) {
         let is_over = std::mem::replace(&mut self.is_first_attempt_over, true);
-        if !is_over && self.setup.config.has_first_attempt() {
+        if !is_over && self.shared.config.has_first_attempt() {
             self.shared.observer.first_attempt_over();
         }
     }
@@ -424,7 +424,7 @@ impl ServerActor {
     }
 
     fn name(&self) -> &str {
-        &self.setup.config.name
+        &self.shared.config.name
     }
 }
 

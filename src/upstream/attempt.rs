@@ -8,10 +8,8 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
-
 use super::{
-    AttemptError, Context, Kinds, ServerObserver,
+    AttemptError, Context, Kinds,
     activity::Activity,
     carrier::{Carrier, ShutdownPolicy},
     connect_timing::{ConnectTiming, PhaseClock},
@@ -21,24 +19,20 @@ use super::{
     inbound::ServerInbound,
     noise::Noise,
     opener::Opening,
-    stale_lists::StaleLists,
+    shared_server::SharedServer,
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
-    config::{Framing, Mask, ServerConfig, Transport},
+    config::{Framing, Mask, Transport},
     peer::{CallError, Peer},
     protocol::{Era, Greeting, method},
     wire::{Outbox, Raw, credentials::Credentials, edit},
 };
 
-/// The context of an attempt in addition to the server's config.
+/// The context of an attempt.
 #[derive(Clone)]
 pub(super) struct ConnectSetup {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) observer: Arc<dyn ServerObserver>,
-    pub(super) stale: Arc<StaleLists>,
-    /// The known catalog, for transports that repeat parts of it in headers.
-    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    pub(super) server: Arc<SharedServer>,
     /// The authorization, for servers that may demand a login.
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) context: Context,
@@ -58,8 +52,8 @@ pub(super) async fn connect(
     spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
-    let plan = HandshakePlan::choose(setup.config.connecting.protocol, host_era, spoken);
-    let limit = setup.config.settings.timeouts.load;
+    let plan = HandshakePlan::choose(setup.server.config.connecting.protocol, host_era, spoken);
+    let limit = setup.server.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };
     let connected = match attempt.run(plan, spoken, with_catalog).await {
@@ -81,7 +75,7 @@ pub(super) async fn connect(
         }
         outcome => outcome,
     };
-    let mask = Mask::of(&attempt.setup.config);
+    let mask = Mask::of(&attempt.setup.server.config);
     connected.map_err(|failure| match failure.masked(&mask) {
         // The phase does not matter for a demanded login.
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
@@ -158,7 +152,7 @@ impl ConnectAttempt {
     /// Returns whether a server of the older framing may refuse in this way, and the config allows
     /// that framing.
     fn is_older_framing(&self, refusal: &AttemptError) -> bool {
-        let may_try = matches!(&self.setup.config.transport,
+        let may_try = matches!(&self.setup.server.config.transport,
             Ok(Transport::Http(remote)) if remote.framing == Framing::Either);
         let status = match refusal {
             AttemptError::Call { cause: CallError::Refused { status, .. }, .. } => *status,
@@ -168,7 +162,8 @@ impl ConnectAttempt {
     }
 
     async fn open(&self, spoken: ProtocolSupport) -> Result<OpenedConnection, AttemptError> {
-        let ConnectSetup { config, observer, stale, catalog, credentials, context } = &self.setup;
+        let ConnectSetup { server, credentials, context } = &self.setup;
+        let SharedServer { config, observer, stale, catalog, .. } = server.as_ref();
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
@@ -203,7 +198,7 @@ impl ConnectAttempt {
         with_catalog: bool,
         clock: &mut PhaseClock,
     ) -> Result<(Greeting, ConnectionTerms, Option<ServerCatalog>), AttemptError> {
-        let observer = &self.setup.observer;
+        let observer = &self.setup.server.observer;
         let handshake = Handshake::new(peer, observer);
         let greeting = self.within("the handshake", handshake.greet(plan, &mut spoken)).await?;
         clock.timing.handshake = clock.lap();
@@ -215,7 +210,7 @@ impl ConnectAttempt {
         if !self.setup.context.reads_lists {
             return Ok((greeting.clone(), terms, Some(ServerCatalog::empty(greeting))));
         }
-        let config = &self.setup.config;
+        let config = &self.setup.server.config;
         let fetching =
             fetch::fetch_lists(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
@@ -231,7 +226,7 @@ impl ConnectAttempt {
         phase: &'static str,
         work: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
-        let limit = self.setup.config.settings.timeouts.load;
+        let limit = self.setup.server.config.settings.timeouts.load;
         let late = AttemptError::TimedOut { phase, limit, output: String::new() };
         match self.deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),

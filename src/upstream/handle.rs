@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     ChangeAudience, Context, Kinds, Lease, LoadError, ServerObserver, Status, StaysAwake,
     actor::ServerActor, attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection,
-    fetch, shared_server::SharedServer, stale_lists::StaleLists,
+    fetch, shared_server::SharedServer,
 };
 use crate::{
     base::Lock,
@@ -48,30 +48,20 @@ impl Upstream {
         credentials: Option<Arc<dyn Credentials>>,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let catalog = Arc::new(ArcSwapOption::new(known));
-        let stop = context.stop.child_token();
-        let stale = Arc::<StaleLists>::default();
         let shared = Arc::new(SharedServer {
-            config: config.clone(),
-            observer: observer.clone(),
-            current: ArcSwapOption::empty(),
-            catalog: catalog.clone(),
-            merging: Lock::default(),
-            subscriptions: Arc::default(),
-            stale: stale.clone(),
-            status: Lock::new(Status::new()),
-            commands,
-            stop: stop.clone(),
-        });
-        let setup = ConnectSetup {
-            credentials,
             config,
             observer,
-            stale,
-            catalog,
-            context: context.clone(),
-        };
-        context.tasks.spawn(ServerActor::new(shared.clone(), setup, inbox, stop).run());
+            current: ArcSwapOption::empty(),
+            catalog: Arc::new(ArcSwapOption::new(known)),
+            merging: Lock::default(),
+            subscriptions: Arc::default(),
+            stale: Arc::default(),
+            status: Lock::new(Status::new()),
+            commands,
+            stop: context.stop.child_token(),
+        });
+        let setup = ConnectSetup { server: shared.clone(), credentials, context: context.clone() };
+        context.tasks.spawn(ServerActor::new(setup, inbox).run());
         Self(shared)
     }
 

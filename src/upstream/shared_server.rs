@@ -23,6 +23,7 @@ pub(super) struct SharedServer {
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn ServerObserver>,
     pub(super) current: ArcSwapOption<ServerConnection>,
+    /// The known catalog. Transports repeat parts of it in headers.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Held while lists are merged: a refresh and a host's list request may happen at once.
     pub(super) merging: Lock<()>,

@@ -11,10 +11,9 @@ use crate::{
         ImportPlan, PlannedOutcome, PlannedServer, RequiredVariable, ServerSource, SkippedServer,
         find_secrets, find_secrets_in_text, mask_secrets, mask_secrets_in_value,
     },
-    base::visible,
+    base::{counted, visible},
     cli::table::{rendered, table, wrapped},
     config::ConfigFile,
-    surface::counted,
 };
 
 impl Import<'_> {

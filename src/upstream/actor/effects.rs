@@ -49,7 +49,7 @@ impl ServerActor {
             Effect::Admit(purpose) => self.admit(purpose),
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
-                self.failures.log_unreachable(&self.setup.config.name, &cause.to_string());
+                self.failures.log_unreachable(&self.shared.config.name, &cause.to_string());
                 let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
             }
@@ -86,7 +86,7 @@ impl ServerActor {
         let (setup, ending) = (self.setup.clone(), self.connecting.ending.take());
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
-        let must_compare = setup.config.settings.pin == config::Pin::Block;
+        let must_compare = setup.server.config.settings.pin == config::Pin::Block;
         let with_catalog = purpose.reads_lists() || must_compare;
         self.connecting.attempt = Some(Box::pin(async move {
             wait_for_end(ending).await;
@@ -98,7 +98,7 @@ impl ServerActor {
             let connected = connect(setup.clone(), host_era, spoken, with_catalog).await?;
             let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let tools = connected.owned.fetched_catalog.as_ref().map(|catalog| catalog.tools.len());
-            tracing::info!(server = setup.config.name, took_ms, tools, "server is awake");
+            tracing::info!(server = setup.server.config.name, took_ms, tools, "server is awake");
             Ok(Box::new(connected))
         }));
     }
@@ -121,7 +121,7 @@ impl ServerActor {
             self.shared.publish(catalog, origin, ChangeAudience::All);
         } else {
             self.refresh.not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
-            self.setup.stale.mark(Kinds::ALL);
+            self.shared.stale.mark(Kinds::ALL);
         }
         self.first_attempt_over();
         if self.setup.context.reads_lists || connection.greeting.era == Era::Legacy {
@@ -130,7 +130,7 @@ impl ServerActor {
         for (_, reply) in self.connecting.waiters.drain(..) {
             // The caller may have stopped waiting; the server stays loaded.
             let lease = Lease::on(&connection).map(Lease::mark_used);
-            let gone = || LoadError::Gone { server: self.setup.config.name.clone() };
+            let gone = || LoadError::Gone { server: self.shared.config.name.clone() };
             let _ = reply.send(lease.ok_or_else(gone));
         }
         if !is_needed {
@@ -140,7 +140,7 @@ impl ServerActor {
     }
 
     fn refuse(&mut self, refusal: &LoadRefusal) {
-        let server = self.setup.config.name.clone();
+        let server = self.shared.config.name.clone();
         let error = match refusal.clone() {
             LoadRefusal::Failed { cause, attempts_left } => {
                 if !self.failures.is_last(&cause.to_string()) {
@@ -181,7 +181,7 @@ pub(super) async fn wait_for_end(ending: Option<AbortOnDropHandle<()>>) {
 
 /// Returns the eras and framings that the server was seen to use in other runs.
 async fn recalled_spoken(setup: &ConnectSetup) -> ProtocolSupport {
-    let observer = setup.observer.clone();
+    let observer = setup.server.observer.clone();
     let recalled = run_blocking(move || observer.recall()).await.flatten();
     recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }
