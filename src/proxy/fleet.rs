@@ -12,12 +12,15 @@ use super::{
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
     config::{Settings, Surface, Wrapping},
-    upstream::Context,
+    upstream::{Context, Upstream},
     wire::Raw,
 };
 
 /// A running dormouse. Its methods are what sessions of hosts and operators use; each file of this
 /// folder that implements some of them says what they do.
+///
+/// The parts are visible in this folder because flows combine them. The state of a part is private
+/// to it.
 pub(crate) struct Fleet {
     pub(super) this: Weak<Self>,
     pub(super) context: Context,
@@ -101,6 +104,18 @@ impl Fleet {
                 && self.board.shows(&host.endpoint(), instance.server)
         });
         hosts
+    }
+
+    /// Returns the running instances that a caller uses, of the servers that its endpoint shows.
+    pub(super) fn shown_instances(&self, caller: &Caller) -> Vec<(Instance, Upstream)> {
+        let endpoint = caller.endpoint();
+        let roster = self.servers.roster();
+        let shown = roster.ids().filter(|server| self.board.shows(&endpoint, *server));
+        let running = shown.filter_map(|server| {
+            let instance = self.instance(server, caller);
+            Some((instance, self.servers.existing(instance)?))
+        });
+        running.collect()
     }
 
     /// Returns the instance of a server that a caller uses.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::{
     Caller, Fleet, Host, Viewer,
-    calls::{self, AskLogin, ForwardError},
+    calls::{AskLogin, ForwardError},
     declared::with_missing,
-    publishing,
+    loading::load_offer,
 };
 use crate::{
     catalog::{OfferId, Presence},
@@ -91,13 +91,9 @@ async fn greeting_of_started(
     offer: OfferId,
     caller: &Caller,
 ) -> Option<Result<Greeting, Raw>> {
-    fleet.board.request(offer);
     // Hosts connect at their start, and must not ask their users then.
-    match calls::lease(fleet, offer.server(), caller, AskLogin::InBrowser).await {
-        Ok((_, lease)) => {
-            publishing::loaded_by(fleet, caller.host.principal(), offer);
-            Some(Ok(lease.greeting().clone()))
-        }
+    match load_offer(fleet, caller, offer, AskLogin::InBrowser).await {
+        Ok(lease) => Some(Ok(lease.greeting().clone())),
         Err(error) => refused_handshake(&error).map(Err),
     }
 }

@@ -8,13 +8,14 @@ use tokio::time::Instant;
 use super::{
     Caller, Fleet,
     calls::{self, AskLogin, Call},
-    catalogs, publishing,
+    catalogs,
+    loading::load_offer,
 };
 use crate::{
     catalog::{Presence, Snapshot},
     config::{AlwaysLoad, Isolation, Pin, Startup},
     protocol::{error, has_cursor, method},
-    upstream::{Kinds, Phase, offerable},
+    upstream::{Kinds, Phase, Upstream, offerable},
     wire::{Outcome, Raw, edit},
 };
 
@@ -99,12 +100,8 @@ pub(super) async fn list_of_sole(
 
 /// Waits for servers that have just reported changed lists.
 async fn caught_up(fleet: &Fleet, caller: &Caller) {
-    let endpoint = caller.endpoint();
-    let roster = fleet.servers.roster();
-    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
-    let upstreams =
-        shown.filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)));
-    let all = join_all(upstreams.map(|upstream| async move {
+    let shown = fleet.shown_instances(caller).into_iter();
+    let all = join_all(shown.map(|(_, upstream)| async move {
         upstream.caught_up().await;
     }));
     // Later changes are announced.
@@ -118,33 +115,31 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let (Some(server), Some(only)) = (endpoint.passes_through(), endpoint.only) else {
         return Ok(());
     };
-    let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let presence = snapshot.offer(only).map(|offer| &offer.presence);
-    // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
     let is_own = fleet.servers.config(server).connecting.isolation == Isolation::Session;
     let is_unknown = if is_own {
         upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
     } else {
+        let snapshot = fleet.board.snapshot_for(&caller.viewer());
+        let presence = snapshot.offer(only).map(|offer| &offer.presence);
         matches!(presence, Some(Presence::Offered { .. }))
     };
-    let wants_login =
-        upstream.as_ref().is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
-    let has_failed = upstream.is_some_and(|upstream| upstream.status().phase == Phase::BackingOff);
     let is_eager = fleet.servers.config(server).startup == Startup::Eager && !is_own;
-    let is_coming = is_eager && !wants_login && !has_failed;
-    if !is_unknown || is_coming {
+    if !is_unknown || is_eager && !needs_help(upstream.as_ref()) {
         return Ok(());
     }
     // Hosts list at their start, and must not ask their users then.
-    fleet.board.request(only);
-    match calls::lease(fleet, server, caller, AskLogin::InBrowser).await {
-        Ok(_) => {
-            publishing::loaded_by(fleet, caller.host.principal(), only);
-            Ok(())
-        }
+    match load_offer(fleet, caller, only, AskLogin::InBrowser).await {
+        Ok(_) => Ok(()),
         Err(error) => Err(error::internal(error.to_string())),
     }
+}
+
+/// Returns whether an eager server cannot be had without a user. Any other is being connected, and
+/// is announced then.
+fn needs_help(upstream: Option<&Upstream>) -> bool {
+    let phase = upstream.map(|upstream| upstream.status().phase);
+    matches!(phase, Some(Phase::AwaitingLogin | Phase::BackingOff))
 }
 
 /// Returns the caller's snapshot after asking every awake server. Sleeping and slow servers are
@@ -156,16 +151,12 @@ async fn fresh(
 ) -> Result<std::sync::Arc<Snapshot>, Raw> {
     catalogs::wait_for_first_attempts(fleet).await;
     load_sole(fleet, caller).await?;
-    let endpoint = caller.endpoint();
     let _listing = fleet.audience.begin_listing(caller.host.id());
     let quiet_until = Instant::now() + LIST_TIMEOUT;
-    let roster = fleet.servers.roster();
-    let servers = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
-    let awake = servers
-        .filter_map(|server| fleet.servers.existing(fleet.instance(server, caller)))
-        .filter(|upstream| upstream.connected_era().is_some());
-    let relists: Vec<_> = awake
-        .map(|upstream| {
+    let shown = fleet.shown_instances(caller).into_iter();
+    let relists: Vec<_> = shown
+        .filter(|(_, upstream)| upstream.connected_era().is_some())
+        .map(|(_, upstream)| {
             let relist = async move { upstream.relist(kinds, quiet_until).await };
             fleet.context.tasks.spawn(relist)
         })

@@ -25,6 +25,7 @@ mod kept_results;
 mod known_tasks;
 mod launch;
 mod lists;
+mod loading;
 mod memory;
 mod notifications;
 mod observer;

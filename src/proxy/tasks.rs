@@ -167,13 +167,8 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrig
 /// Returns the caller's instances that are awake, have tasks, and speak its era.
 fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     let era = caller.client.era;
-    let roster = fleet.servers.roster();
-    let endpoint = caller.endpoint();
-    let shown = roster.ids().filter(|server| fleet.board.shows(&endpoint, *server));
-    let awake = shown.filter_map(|server| {
-        let instance = fleet.instance(server, caller);
-        Some((instance, fleet.servers.existing(instance)?.awake()?))
-    });
+    let shown = fleet.shown_instances(caller).into_iter();
+    let awake = shown.filter_map(|(instance, upstream)| Some((instance, upstream.awake()?)));
     let has_tasks = |lease: &Lease| match era {
         Era::Legacy => lease.greeting().offers("tasks"),
         Era::Modern => extension::declares(&lease.greeting().capabilities, extension::TASKS),

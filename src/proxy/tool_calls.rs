@@ -3,7 +3,8 @@
 use super::{
     Caller, Fleet,
     calls::{self, Approval, AskLogin, Call, ForwardError, own_result, shape},
-    catalogs, known_tasks, publishing,
+    catalogs, known_tasks,
+    loading::load_offer,
 };
 use crate::{
     catalog::{OfferId, ServerId},
@@ -128,9 +129,7 @@ async fn load_first(
 async fn load(fleet: &Fleet, caller: &Caller, offer: OfferId) -> Result<Option<u64>, ForwardError> {
     let names_before = fleet.board.tools(&caller.viewer()).names;
     let announced_before = caller.host.tool_lists_announced();
-    fleet.board.request(offer);
-    calls::lease(fleet, offer.server(), caller, AskLogin::ThroughHost).await?;
-    publishing::loaded_by(fleet, caller.host.principal(), offer);
+    load_offer(fleet, caller, offer, AskLogin::ThroughHost).await?;
     let announced = caller.host.tool_lists_announced();
     let must_hold =
         announced > announced_before && fleet.board.tools(&caller.viewer()).names != names_before;

@@ -254,7 +254,7 @@ impl ServerActor {
         if self.take_recalled(LoadOrigin::OwnAccord) {
             self.first_attempt_over();
         } else {
-            self.apply(ServerEvent::Studied);
+            self.apply(ServerEvent::CatalogWanted);
         }
     }
 
@@ -328,7 +328,7 @@ impl ServerActor {
         if self.connection().is_some() {
             self.shared.stale.mark(Kinds::ALL);
         } else {
-            self.apply(ServerEvent::Studied);
+            self.apply(ServerEvent::CatalogWanted);
         }
     }
 

@@ -102,7 +102,7 @@ pub(super) enum ServerEvent<C> {
     /// A caller needs the server.
     Wanted,
     /// The server's catalog is unknown or has expired.
-    Studied,
+    CatalogWanted,
     /// The server's catalog is known from another run.
     Recalled,
     Connected(C),
@@ -194,8 +194,8 @@ impl<C> ServerState<C> {
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
         use ServerEvent::{
-            Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, Retired, RetryDue,
-            Stopped, Studied, Unsuitable, Wanted,
+            CatalogWanted, Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, Retired,
+            RetryDue, Stopped, Unsuitable, Wanted,
         };
         match (self, event) {
             (state @ (Self::Retiring { .. } | Self::Ended { .. }), event) => state.end_with(event),
@@ -205,29 +205,13 @@ impl<C> ServerState<C> {
             (Self::Awake { connection, .. }, Stopped) => ended(Some(connection)),
             (_, Retired) => forgotten(None),
             (_, Stopped) => ended(None),
-            (Self::Unloaded { strikes }, Wanted) => start(match startup {
-                Startup::Lazy | Startup::Hybrid => AttemptPurpose::Load { strikes },
-                Startup::Eager => AttemptPurpose::Eager { failures: 0 },
-            }),
+            (state, Wanted) => state.wanted(startup, now),
             (Self::Unloaded { .. }, Recalled) => (Self::Asleep { last_failure: None }, Vec::new()),
-            (Self::Unloaded { strikes }, Studied) => start(AttemptPurpose::Learn { strikes }),
-            (Self::Asleep { .. }, Studied) => start(AttemptPurpose::Relearn),
-            (Self::Asleep { last_failure: Some(failure) }, Wanted) if failure.is_fresh(now) => {
-                let refusal = LoadRefusal::Unreachable { cause: failure.cause.clone() };
-                (Self::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
-            }
-            (Self::Asleep { .. }, Wanted) => start(reconnect_purpose(startup, 0)),
-            (Self::BackingOff { failures, until, last_failure: Some(failure) }, Wanted)
-                if failure.is_fresh(now) =>
-            {
-                let refusal = LoadRefusal::Unreachable { cause: failure.cause.clone() };
-                let state = Self::BackingOff { failures, until, last_failure: Some(failure) };
-                (state, vec![Effect::Refuse(refusal)])
-            }
-            (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
+            (Self::Unloaded { strikes }, CatalogWanted) => start(AttemptPurpose::Learn { strikes }),
+            (Self::Asleep { .. }, CatalogWanted) => start(AttemptPurpose::Relearn),
+            (Self::BackingOff { failures, .. }, RetryDue) => {
                 start(AttemptPurpose::Eager { failures })
             }
-            (Self::AwaitingLogin { purpose }, Wanted) => start(purpose),
             (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose, startup),
             (Self::Loading(purpose), Connected(connection)) => {
                 let failures = purpose.failures_before();
@@ -246,18 +230,39 @@ impl<C> ServerState<C> {
                 let failures = if is_stable(since, now) { 0 } else { failures };
                 reconnect(connection, reconnect_purpose(startup, failures))
             }
-            (state @ (Self::Evicted | Self::Disabled), Wanted) => {
-                (state, vec![Effect::Refuse(LoadRefusal::Gone)])
-            }
             // A connection that no caller waits for must not stay open.
             (state, Connected(connection) | Mismatched(connection)) => {
                 (state, vec![Effect::Close(connection)])
             }
             (
                 state,
-                Wanted | Studied | Recalled | Failed(_) | Died | Idled | RetryDue | LoggedIn
+                CatalogWanted | Recalled | Failed(_) | Died | Idled | RetryDue | LoggedIn
                 | Unsuitable,
             ) => (state, Vec::new()),
+        }
+    }
+
+    /// Starts an attempt for a caller, or refuses it.
+    fn wanted(self, startup: Startup, now: Instant) -> (Self, Vec<Effect<C>>) {
+        if let Self::Asleep { last_failure: Some(failure) }
+        | Self::BackingOff { last_failure: Some(failure), .. } = &self
+            && failure.is_fresh(now)
+        {
+            let refusal = LoadRefusal::Unreachable { cause: failure.cause.clone() };
+            return (self, vec![Effect::Refuse(refusal)]);
+        }
+        match self {
+            Self::Unloaded { strikes } => start(match startup {
+                Startup::Lazy | Startup::Hybrid => AttemptPurpose::Load { strikes },
+                Startup::Eager => AttemptPurpose::Eager { failures: 0 },
+            }),
+            Self::Asleep { .. } => start(reconnect_purpose(startup, 0)),
+            Self::BackingOff { failures, .. } => start(AttemptPurpose::Eager { failures }),
+            Self::AwaitingLogin { purpose } => start(purpose),
+            Self::Evicted | Self::Disabled => (self, vec![Effect::Refuse(LoadRefusal::Gone)]),
+            // The actor has a caller wait, or gives it the connection.
+            Self::Loading(_) | Self::Awake { .. } => (self, Vec::new()),
+            Self::Retiring { .. } | Self::Ended { .. } => self.end_with(ServerEvent::Wanted),
         }
     }
 

@@ -25,6 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 
+use super::paths::is_health_check;
 use crate::base::Lock;
 
 /// Maximum time for the head of a request, and for a connection without a request.
@@ -37,9 +38,6 @@ const MAX_CONNECTIONS: usize = 8192;
 const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
 /// Connections beyond the limit. They get only an error, or an answer to a health check.
 const MAX_SURPLUS_CONNECTIONS: usize = 16;
-
-/// Paths of the health checks, which are answered also on connections beyond the limit.
-const HEALTH_PATHS: [&str; 4] = ["/healthz", "/readyz", "/_healthz", "/_readyz"];
 
 /// Serves connections until `stop` is cancelled, then completes the requests in progress.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
@@ -110,7 +108,7 @@ async fn serve_connection(
         let request = request.map(|body| busy.count_when_complete(body));
         async move {
             let request: Request = request.map(Body::new);
-            let response = if is_surplus && !is_health_check(&request) {
+            let response = if is_surplus && !is_health_check(request.uri().path()) {
                 let message = "too many connections are open; try again later\n";
                 (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
             } else {
@@ -140,10 +138,6 @@ async fn serve_connection(
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
-}
-
-fn is_health_check(request: &Request) -> bool {
-    HEALTH_PATHS.contains(&request.uri().path())
 }
 
 /// The open connections and their limit.

@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
-use super::request::refusal;
+use super::{paths::PathScope, request::refusal};
 use crate::{
     base::Lock,
     config::is_loopback,
@@ -42,9 +42,6 @@ pub(crate) struct HttpAccess {
     /// Allowed origins, in addition to loopback ones.
     pub origins: Vec<String>,
 }
-
-/// Path of the control API.
-const API_PREFIX: &str = "/api/";
 
 pub(super) struct Guard {
     access: HttpAccess,
@@ -165,15 +162,17 @@ impl Guard {
         tokens: &[String],
         server_tokens: &ServerTokens,
     ) -> Option<TokenHash> {
-        if path.starts_with(API_PREFIX) {
-            return matching_token(headers, self.access.api_tokens.iter());
-        }
-        let own_tokens = server_tokens.iter().find(|(name, _)| is_below(path, name));
-        let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
-        // An endpoint with all servers includes those with tokens of their own, so their tokens
-        // close it too.
-        let is_everything = !path.starts_with("/servers/");
-        let is_closed = is_everything && !server_tokens.is_empty();
+        let (own_tokens, is_closed) = match PathScope::of(path) {
+            PathScope::Api => return matching_token(headers, self.access.api_tokens.iter()),
+            PathScope::Server(name) => {
+                let own_tokens = server_tokens.iter().find(|(of, _)| *of == name);
+                let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice());
+                (own_tokens.unwrap_or_default(), false)
+            }
+            // An endpoint with all servers includes those with tokens of their own, so their tokens
+            // close it too.
+            PathScope::AllServers => (<&[String]>::default(), !server_tokens.is_empty()),
+        };
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
         if tokens.is_empty() && own_tokens.is_empty() && !is_closed {
             return Some(TokenHash(None));
@@ -213,16 +212,9 @@ fn usual_hosts(address: SocketAddr) -> [String; 2] {
     [address.to_string(), format!("localhost:{}", address.port())]
 }
 
-/// Returns whether a path belongs to the endpoint of this server.
-fn is_below(path: &str, name: &str) -> bool {
-    let Some(rest) = path.strip_prefix("/servers/") else { return false };
-    let segment = rest.split('/').next().unwrap_or_default();
-    percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
-}
-
 /// Builds a refusal in the form of the API or of MCP, depending on the path.
 fn refused(path: &str, status: StatusCode, message: &str) -> Response {
-    if path.starts_with(API_PREFIX) {
+    if PathScope::of(path) == PathScope::Api {
         return (status, Json(json!({"error": message}))).into_response();
     }
     refusal(status, None, message)
@@ -247,7 +239,8 @@ pub(super) async fn authorize(
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    if path.starts_with(API_PREFIX) && guard.access.api_tokens.is_empty() {
+    let is_api = PathScope::of(path) == PathScope::Api;
+    if is_api && guard.access.api_tokens.is_empty() {
         let message = "the API is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
@@ -256,7 +249,7 @@ pub(super) async fn authorize(
     let tokens = state.fleet.settings().http.auth_tokens.clone();
     let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
         state.refusals.note(path);
-        let key = if path.starts_with(API_PREFIX) { "apiTokens" } else { "authTokens" };
+        let key = if is_api { "apiTokens" } else { "authTokens" };
         let message = format!("a bearer token is required; see {key}");
         let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -14,6 +14,7 @@ mod legacy;
 mod legacy_sse;
 mod locality;
 mod modern;
+mod paths;
 mod post_response;
 mod principals;
 mod request;

@@ -9,11 +9,7 @@ use axum::{
     middleware,
 };
 
-use super::front::HttpFront;
-
-/// First segments of dormouse's own paths, which are never taken for a server's name.
-const OWN_PATHS: [&str; 8] =
-    ["api", "mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
+use super::{front::HttpFront, paths::is_own_segment};
 
 /// The URI that the host sent, if it was rewritten.
 #[derive(Clone)]
@@ -38,7 +34,7 @@ async fn path_of_server(State(front): State<Arc<HttpFront>>, mut request: Reques
         (Some("messages"), None) => "messages",
         _ => return request,
     };
-    let is_ours = rest.is_none() && OWN_PATHS.contains(&name);
+    let is_ours = rest.is_none() && is_own_segment(name);
     if is_ours || front.fleet.endpoint_of(&decoded, None).is_none() {
         return request;
     }

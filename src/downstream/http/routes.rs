@@ -1,4 +1,4 @@
-//! The paths over HTTP, and the endpoint that each stands for.
+//! The router: the handler of each path over HTTP, and the endpoint that the path stands for.
 
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ use super::{
     front::HttpFront,
     guard::{self, GuardState, TokenHash},
     legacy, legacy_sse, modern,
+    paths::HEALTH_CHECKS,
     request::{self, refusal},
     root_paths::OriginalUri,
 };
 use crate::{config::Surface, proxy::Endpoint};
 
 pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp))
         .route("/sse", get(sse))
@@ -30,15 +31,13 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         .route("/messages", post(legacy_sse::message))
         .route("/servers/{name}/messages", post(legacy_sse::message))
         .merge(api.with_state(()))
-        .layer(middleware::from_fn_with_state(guard_state, guard::authorize))
-        // Health checks need neither a token nor a known host name.
-        .route("/healthz", get(|| async { "ok\n" }))
-        // Ready means that the config is loaded; servers may come and go.
-        .route("/readyz", get(|| async { "ready\n" }))
-        // The names of these paths in mcp-proxy.
-        .route("/_healthz", get(|| async { "ok\n" }))
-        .route("/_readyz", get(|| async { "ready\n" }))
-        .with_state(front.clone())
+        .layer(middleware::from_fn_with_state(guard_state, guard::authorize));
+    // Health checks need neither a token nor a known host name.
+    let health_checks = HEALTH_CHECKS.into_iter();
+    let router = health_checks.fold(router, |router, (path, answer)| {
+        router.route(path, get(move || async move { answer }))
+    });
+    router.with_state(front.clone())
 }
 
 /// The query of an endpoint.

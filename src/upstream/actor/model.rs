@@ -185,7 +185,7 @@ impl ActorModel {
         if self.recall() {
             self.finish_first_attempt();
         } else {
-            self.live(LifeEvent::Studied);
+            self.live(LifeEvent::CatalogWanted);
         }
     }
 
@@ -395,7 +395,7 @@ impl ActorModel {
         } else if self.is_due(self.expires()) {
             self.lists.expire(self.connection.is_some());
             if self.connection.is_none() {
-                self.live(LifeEvent::Studied);
+                self.live(LifeEvent::CatalogWanted);
             }
         } else if self.is_due(self.idle_at()) {
             self.fall_asleep();

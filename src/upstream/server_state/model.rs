@@ -32,7 +32,7 @@ pub(in crate::upstream) enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::upstream) enum LifeEvent {
     Wanted,
-    Studied,
+    CatalogWanted,
     Recalled,
     Connected,
     Mismatched,
@@ -187,7 +187,7 @@ impl LifeModel {
         match event {
             _ if self.has_ended() => after_end(event, id),
             LifeEvent::Wanted => self.want(now),
-            LifeEvent::Studied => self.study(),
+            LifeEvent::CatalogWanted => self.study(),
             LifeEvent::Recalled => self.recall(),
             LifeEvent::Connected => self.connect(now, id),
             LifeEvent::Mismatched => self.mismatch(id),

@@ -54,7 +54,7 @@ const EVENTS: [LifeEvent; 18] = [
     LifeEvent::RetryDue,
     LifeEvent::LoggedIn,
     LifeEvent::Recalled,
-    LifeEvent::Studied,
+    LifeEvent::CatalogWanted,
 ];
 
 /// The server of a sequence.
@@ -179,7 +179,7 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 fn server_event(event: LifeEvent, id: u32) -> ServerEvent<u32> {
     match event {
         LifeEvent::Wanted => ServerEvent::Wanted,
-        LifeEvent::Studied => ServerEvent::Studied,
+        LifeEvent::CatalogWanted => ServerEvent::CatalogWanted,
         LifeEvent::Recalled => ServerEvent::Recalled,
         LifeEvent::Connected => ServerEvent::Connected(id),
         LifeEvent::Mismatched => ServerEvent::Mismatched(id),
@@ -263,7 +263,7 @@ impl Coverage {
     fn note(&mut self, phase: Phase, event: LifeEvent) {
         let event = match event {
             LifeEvent::Wanted => 0,
-            LifeEvent::Studied => 1,
+            LifeEvent::CatalogWanted => 1,
             LifeEvent::Recalled => 2,
             LifeEvent::Connected => 3,
             LifeEvent::Mismatched => 4,

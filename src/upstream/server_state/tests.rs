@@ -176,13 +176,13 @@ fn eager_server_that_dies_early_backs_off() {
 fn only_hybrid_servers_without_a_catalog_are_evicted() {
     let mut life = life(Startup::Hybrid);
     for _ in 0..3 {
-        life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
+        life.play(ServerEvent::CatalogWanted).play(ServerEvent::Failed(error()));
     }
     assert!(matches!(life.state, Some(ServerState::Evicted)));
     let mut life = self::life(Startup::Hybrid);
     life.play(ServerEvent::Recalled);
     for _ in 0..5 {
-        life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
+        life.play(ServerEvent::CatalogWanted).play(ServerEvent::Failed(error()));
     }
     assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
     life.play(ServerEvent::Recalled);
@@ -239,7 +239,7 @@ fn stable_connection_that_is_replaced_resets_the_count_of_failures() {
 #[test]
 fn hosts_are_told_of_a_failed_study_that_is_no_strike() {
     let mut life = life(Startup::Hybrid);
-    life.play(ServerEvent::Studied).play(ServerEvent::Failed(exhausted()));
+    life.play(ServerEvent::CatalogWanted).play(ServerEvent::Failed(exhausted()));
     assert_eq!(life.log(), ["start", "unreachable", "refuse"]);
     assert!(matches!(life.state, Some(ServerState::Unloaded { strikes: 0 })));
 }

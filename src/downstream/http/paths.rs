@@ -1,0 +1,56 @@
+//! The paths over HTTP that more than the router knows: those of health checks, and what a path
+//! gives access to.
+
+use std::borrow::Cow;
+
+/// The paths of health checks and their answers. Ready means that the config is loaded; servers may
+/// come and go. The names with an underscore are those of mcp-proxy.
+pub(super) const HEALTH_CHECKS: [(&str, &str); 4] =
+    [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/_healthz", "ok\n"), ("/_readyz", "ready\n")];
+
+/// First segments of paths that are not health checks, and are never taken for a server's name.
+const OWN_SEGMENTS: [&str; 4] = ["api", "mcp", "sse", "messages"];
+
+pub(super) fn is_health_check(path: &str) -> bool {
+    HEALTH_CHECKS.iter().any(|(known, _)| *known == path)
+}
+
+/// Returns whether the first segment of a path is one of dormouse's own.
+pub(super) fn is_own_segment(segment: &str) -> bool {
+    OWN_SEGMENTS.contains(&segment) || is_health_check(&format!("/{segment}"))
+}
+
+/// The part of dormouse that a path gives access to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PathScope<'a> {
+    /// The control API.
+    Api,
+    /// The endpoint of the server with this name.
+    Server(Cow<'a, str>),
+    /// An endpoint of all servers.
+    AllServers,
+}
+
+impl<'a> PathScope<'a> {
+    pub(super) fn of(path: &'a str) -> Self {
+        if path.starts_with("/api/") {
+            return Self::Api;
+        }
+        let Some(rest) = path.strip_prefix("/servers/") else { return Self::AllServers };
+        let segment = rest.split('/').next().unwrap_or_default();
+        Self::Server(percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_of_a_path_is_percent_decoded() {
+        assert_eq!(PathScope::of("/servers/a%20b/mcp"), PathScope::Server("a b".into()));
+        assert_eq!(PathScope::of("/servers/a"), PathScope::Server("a".into()));
+        assert_eq!(PathScope::of("/mcp"), PathScope::AllServers);
+        assert_eq!(PathScope::of("/api/v1/servers/a"), PathScope::Api);
+    }
+}
