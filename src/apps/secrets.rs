@@ -241,7 +241,8 @@ pub(crate) fn mask_secrets_in_value(value: &Value, secrets: &[PlaintextSecret]) 
 
 /// Returns the line of a `.env` file that sets this variable.
 fn env_line(name: &str, value: &str) -> String {
-    if value.contains(['\'', '\n']) {
+    // Some readers take a backslash before the last single quote for an escape.
+    if value.contains(['\'', '\n', '\\']) {
         let mut escaped = String::new();
         for c in value.chars() {
             match c {
@@ -343,6 +344,17 @@ mod tests {
         let block = [bare_secret("-----BEGIN KEY-----\nMIIabc\n".to_owned())];
         let shown = mask_secrets("  KEY: |\n    -----BEGIN KEY-----\n    MIIabc\n", &block);
         assert_eq!(shown, "  KEY: |\n    •••\n    •••\n");
+    }
+
+    #[test]
+    fn values_of_any_characters_are_read_back_from_the_variables() {
+        let values = ["it's $x", "ends with \\", "C:\\new", "two\nlines", "'\"\\'", "# \t\\\\"];
+        for value in values {
+            let line = env_line("TOKEN", value) + &env_line("NEXT", "n");
+            let file = ConfigFile::in_memory("dormouse.json", "{}").with_variables(&line);
+            assert_eq!(file.variable("TOKEN").as_deref(), Some(value), "{line}");
+            assert_eq!(file.variable("NEXT").as_deref(), Some("n"), "{line}");
+        }
     }
 
     #[test]
