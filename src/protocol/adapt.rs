@@ -166,7 +166,7 @@ pub(crate) fn question(method: &str, params: &Raw) -> Raw {
 }
 
 fn recoded(error: &Raw, from: ErrorCode, to: ErrorCode) -> Raw {
-    if super::error::code(error) == i64::from(from.0) {
+    if super::error::has_code(error, from) {
         edit::set(error, "code", &Raw::encode(&to.0))
     } else {
         error.clone()

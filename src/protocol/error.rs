@@ -6,8 +6,14 @@ use serde_json::json;
 use super::supported_versions;
 use crate::wire::{Raw, edit};
 
+/// The code of `HeaderMismatch` (2026-07-28, basic/transports/streamable-http, Server Validation).
+pub(crate) const HEADER_MISMATCH: ErrorCode = ErrorCode(-32020);
 /// The code of `MissingRequiredClientCapabilityError`.
-pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+pub(crate) const MISSING_CAPABILITY: ErrorCode = ErrorCode(-32021);
+/// The code that legacy clients expect for an unknown session.
+pub(crate) const UNKNOWN_SESSION: ErrorCode = ErrorCode(-32001);
+/// The code of a cancelled request in the Language Server Protocol and in MCP's SDKs.
+pub(crate) const REQUEST_CANCELLED: ErrorCode = ErrorCode(-32800);
 
 /// Maximum length of an error message, in characters. The message may repeat what a host wrote.
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -52,7 +58,7 @@ pub(crate) fn unsupported_version(requested: &str) -> Raw {
 /// (2026-07-28, basic/index, Error Codes).
 pub(crate) fn missing_extension(name: &str) -> Raw {
     Raw::encode(&json!({
-        "code": MISSING_CAPABILITY,
+        "code": MISSING_CAPABILITY.0,
         "message": format!("the client does not declare the extension {name:?}"),
         "data": {"requiredCapabilities": {"extensions": {name: {}}}},
     }))
@@ -64,6 +70,11 @@ pub(crate) fn code(error: &Raw) -> i64 {
     edit::get(error, "code")
         .and_then(|code| code.read().ok())
         .unwrap_or(i64::from(ErrorCode::INTERNAL_ERROR.0))
+}
+
+/// Returns whether an error object has this code.
+pub(crate) fn has_code(error: &Raw, known: ErrorCode) -> bool {
+    code(error) == i64::from(known.0)
 }
 
 /// Returns the `message` of an error object, or the whole object as text if it has no message.

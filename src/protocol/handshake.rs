@@ -158,7 +158,7 @@ pub(crate) enum DiscoverAnswer {
 pub(crate) fn read_discover(answer: &Outcome) -> DiscoverAnswer {
     match answer {
         Ok(result) => read_discover_result(result),
-        Err(problem) if error::code(problem) == i64::from(UNSUPPORTED_VERSION) => {
+        Err(problem) if error::has_code(problem, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION) => {
             let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
             judge_versions(&strings(&data, "supported"), || {
                 DiscoverAnswer::Unusable(error::message(problem))
@@ -173,7 +173,7 @@ pub(crate) fn read_discover(answer: &Outcome) -> DiscoverAnswer {
 pub(crate) fn invites_retry(answer: &Outcome) -> bool {
     let Err(problem) = answer else { return false };
     let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
-    error::code(problem) == i64::from(UNSUPPORTED_VERSION)
+    error::has_code(problem, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
         && strings(&data, "supported").iter().any(|version| version == MODERN_VERSION.as_str())
 }
 
@@ -182,8 +182,6 @@ pub(crate) fn invites_retry(answer: &Outcome) -> bool {
 pub(crate) fn is_modern_initialize(result: &Raw) -> bool {
     edit::get_str(result, "protocolVersion").as_deref() == Some(MODERN_VERSION.as_str())
 }
-
-const UNSUPPORTED_VERSION: i32 = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
 
 fn read_discover_result(result: &Raw) -> DiscoverAnswer {
     let versions = strings(result, "supportedVersions");

@@ -124,7 +124,7 @@ fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcom
             fleet.extensions.tasks.settle(owner, shown);
         }
         (method::TASKS_GET, Err(problem))
-            if error::code(problem) == i64::from(ErrorCode::INVALID_PARAMS.0) =>
+            if error::has_code(problem, ErrorCode::INVALID_PARAMS) =>
         {
             unsubscribe(fleet, fleet.extensions.tasks.remove(owner, shown));
         }

@@ -48,7 +48,7 @@ enum ActorEvent {
     LoggedIn,
     Expired,
     ListsChanged(Kinds),
-    Refreshed(Result<Box<FetchedLists>, AttemptError>),
+    Refreshed { outcome: Result<Box<FetchedLists>, AttemptError>, announced_before: u64 },
     Stopped,
 }
 
@@ -89,11 +89,16 @@ struct AttemptProgress {
 
 /// The reading of lists that have changed or expired.
 struct Refresh {
-    running: Option<AttemptFuture<FetchedLists>>,
+    running: Option<RunningRefresh>,
     not_before: Instant,
-    /// The number of announced list changes when the last refresh began.
-    announced_before: u64,
     freshness: Freshness,
+}
+
+struct RunningRefresh {
+    work: AttemptFuture<FetchedLists>,
+    /// The number of announced list changes when the refresh began: later ones may be missing in
+    /// the lists that are read.
+    announced_before: u64,
 }
 
 impl ServerActor {
@@ -113,7 +118,7 @@ impl ServerActor {
             setup,
             inbox: Inbox { commands, stop },
             connecting: AttemptProgress::default(),
-            refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
+            refresh: Refresh { running: None, not_before: now, freshness },
             eras,
             is_first_attempt_over: false,
             failures: FailureLog::default(),
@@ -132,7 +137,9 @@ impl ServerActor {
                 ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
                 ActorEvent::Expired => self.handle_expiry(),
                 ActorEvent::ListsChanged(kinds) => self.begin_refresh(kinds),
-                ActorEvent::Refreshed(outcome) => self.finish_refresh(outcome),
+                ActorEvent::Refreshed { outcome, announced_before } => {
+                    self.finish_refresh(outcome, announced_before);
+                }
             }
         }
         self.finish().await;
@@ -166,9 +173,9 @@ impl ServerActor {
             () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => {
                 ActorEvent::Died
             }
-            outcome = poll_work(&mut self.refresh.running) => {
+            (outcome, announced_before) = poll_refresh(&mut self.refresh.running) => {
                 self.refresh.running = None;
-                ActorEvent::Refreshed(outcome)
+                ActorEvent::Refreshed { outcome, announced_before }
             }
             kinds = self.shared.stale.take(), if is_awake => {
                 ActorEvent::ListsChanged(kinds)
@@ -369,24 +376,27 @@ impl ServerActor {
         let Some(connection) = self.connection().cloned() else { return };
         let not_before = self.refresh.not_before;
         let config = self.shared.config.clone();
-        // Changes that the server announces from here on may be missing in the lists that are read.
-        self.refresh.announced_before = self.shared.stale.announced_count();
-        self.refresh.running = Some(Box::pin(async move {
+        let announced_before = self.shared.stale.announced_count();
+        let work: AttemptFuture<FetchedLists> = Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.settings.timeouts.request;
             let ServerConnection { peer, greeting, terms, .. } = connection.as_ref();
             fetch::fetch_lists(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
-        }));
+        });
+        self.refresh.running = Some(RunningRefresh { work, announced_before });
     }
 
-    fn finish_refresh(&mut self, outcome: Result<Box<FetchedLists>, AttemptError>) {
+    fn finish_refresh(
+        &mut self,
+        outcome: Result<Box<FetchedLists>, AttemptError>,
+        announced_before: u64,
+    ) {
         self.refresh.not_before = Instant::now() + MIN_REFRESH_INTERVAL;
         match outcome {
             Ok(lists) => {
                 // True if the server has announced a change; false if the lists are read for
                 // another reason.
-                let is_announced =
-                    self.refresh.announced_before > self.shared.stale.last_read_count();
+                let is_announced = announced_before > self.shared.stale.last_read_count();
                 let audience =
                     if is_announced { ChangeAudience::Unaware } else { ChangeAudience::All };
                 self.shared.merge(*lists, audience);
@@ -402,7 +412,7 @@ impl ServerActor {
                 self.postpone_expiry();
             }
         }
-        self.shared.stale.note_read(self.refresh.announced_before);
+        self.shared.stale.note_read(announced_before);
     }
 
     fn first_attempt_over(&mut self) {
@@ -438,6 +448,16 @@ fn initial_state(shared: &SharedServer) -> ServerState<OwnedConnection> {
 async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, AttemptError> {
     match work {
         Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// As [`poll_work`], with what the refresh covers.
+async fn poll_refresh(
+    running: &mut Option<RunningRefresh>,
+) -> (Result<Box<FetchedLists>, AttemptError>, u64) {
+    match running {
+        Some(RunningRefresh { work, announced_before }) => (work.await, *announced_before),
         None => std::future::pending().await,
     }
 }

@@ -3,10 +3,7 @@
 //!
 //! A failed attempt leaves nothing behind: no process, no reader, no registration.
 
-use std::{
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     AttemptError, Context, Kinds,
@@ -129,9 +126,8 @@ impl ConnectAttempt {
             Ok((greeting, terms, catalog)) => {
                 let OpenedConnection { peer, carrier, activity, noise } = opened;
                 activity.note_connected();
-                let is_used = AtomicBool::new(false);
                 let connection =
-                    Arc::new(ServerConnection { peer, greeting, terms, activity, noise, is_used });
+                    Arc::new(ServerConnection::new(peer, greeting, terms, activity, noise));
                 let owned = OwnedConnection { connection, carrier, fetched_catalog: catalog };
                 return Ok(ConnectedServer { owned, timing: clock.timing });
             }

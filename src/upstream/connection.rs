@@ -26,14 +26,29 @@ pub(super) struct ServerConnection {
     pub(super) noise: Arc<Noise>,
     /// True once a host has used the connection. Before that, it can be replaced by one in another
     /// era without loss.
-    pub(super) is_used: AtomicBool,
+    is_used: AtomicBool,
 }
 
 impl ServerConnection {
+    pub(super) fn new(
+        peer: Peer,
+        greeting: Greeting,
+        terms: ConnectionTerms,
+        activity: Arc<Activity>,
+        noise: Arc<Noise>,
+    ) -> Self {
+        Self { peer, greeting, terms, activity, noise, is_used: AtomicBool::new(false) }
+    }
+
     /// Returns whether a host has used the connection, so that it is not replaced by one that suits
     /// another host better.
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
+    }
+
+    /// Marks the connection as used by a host, which fixes its era.
+    pub(super) fn mark_used(&self) {
+        self.is_used.store(true, Ordering::Relaxed);
     }
 }
 

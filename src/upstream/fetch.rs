@@ -155,7 +155,7 @@ fn has_proper_marks(server: &str, tool: &Tool) -> bool {
 }
 
 fn is_unknown_method(problem: &Raw) -> bool {
-    error::code(problem) == i64::from(ErrorCode::METHOD_NOT_FOUND.0)
+    error::has_code(problem, ErrorCode::METHOD_NOT_FOUND)
 }
 
 struct ListReader<'a> {

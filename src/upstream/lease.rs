@@ -1,9 +1,6 @@
 //! A server that is awake, and stays awake while it is in use.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use super::{AttemptError, activity::ActivityGuard, connection::ServerConnection, fetch};
 use crate::{peer::Peer, protocol::Greeting, wire::Raw};
@@ -22,7 +19,7 @@ impl Lease {
 
     /// Marks the connection as used by a host, which fixes its era.
     pub(super) fn mark_used(self) -> Self {
-        self.connection.is_used.store(true, Ordering::Relaxed);
+        self.connection.mark_used();
         self
     }
 

@@ -12,7 +12,7 @@ use super::{
     front::HttpFront,
     guard::TokenHash,
     post_response::{self, ExpectedAnswer},
-    request::{PostedMessages, SESSION_HEADER, is_legacy, refusal, respond_with},
+    request::{PostedMessages, is_legacy, refusal, respond_with},
     sessions::HttpSession,
     stream::{MessageStream, parse_event_id},
 };
@@ -27,10 +27,6 @@ use crate::{
     proxy::Endpoint,
     wire::{Id, Message, edit},
 };
-
-const LAST_EVENT_ID_HEADER: &str = "last-event-id";
-/// The JSON-RPC error code that clients expect for an unknown session.
-const UNKNOWN_SESSION: i32 = -32001;
 
 pub(super) async fn post(
     front: &Arc<HttpFront>,
@@ -84,7 +80,7 @@ async fn open(
     }
     let mut response = accept_posted(&session, posted).await;
     if let Ok(id) = HeaderValue::try_from(&session.id) {
-        response.headers_mut().insert(SESSION_HEADER, id);
+        response.headers_mut().insert(request_headers::SESSION_ID, id);
     }
     response
 }
@@ -98,7 +94,7 @@ fn find_session(
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(id) = header(SESSION_HEADER) else {
+    let Some(id) = header(request_headers::SESSION_ID) else {
         let message = "unknown or missing Mcp-Session-Id: send initialize first, and then the \
                 Mcp-Session-Id of its response";
         return Err(refusal(StatusCode::BAD_REQUEST, None, message));
@@ -109,7 +105,7 @@ fn find_session(
         session.token_hash == token_hash && session.endpoint.has_same_part(endpoint)
     });
     let Some(session) = session else {
-        let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
+        let error = error::error(error::UNKNOWN_SESSION, "unknown session");
         return Err(respond_with(StatusCode::NOT_FOUND, None, error));
     };
     match header(request_headers::VERSION) {
@@ -180,7 +176,7 @@ pub(super) fn get(
     token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {
-    if !headers.contains_key(SESSION_HEADER) {
+    if !headers.contains_key(request_headers::SESSION_ID) {
         // Without sessions there is no such stream (2026-07-28, Backward Compatibility).
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -188,7 +184,7 @@ pub(super) fn get(
         Ok(session) => session,
         Err(refused) => return refused,
     };
-    let last = headers.get(LAST_EVENT_ID_HEADER).and_then(|id| id.to_str().ok());
+    let last = headers.get(request_headers::LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let (stream, after) = match last.map(parse_event_id) {
         None => (Some(session.general_stream()), None),
         Some(Some((number, event))) => {

@@ -6,13 +6,12 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use rmcp::model::ErrorCode;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     front::HttpFront,
     guard::TokenHash,
-    post_response::{self, ExpectedAnswer, HEADER_MISMATCH},
+    post_response::{self, ExpectedAnswer},
     request::{AcceptedForms, PostedMessages, refusal, respond_with},
     stream::MessageStream,
 };
@@ -117,10 +116,8 @@ fn validate(
     posted: &PostedMessages,
     request: &Request,
 ) -> Result<(), Raw> {
-    let mismatch = |what: String| {
-        let code = i32::try_from(HEADER_MISMATCH).unwrap_or_default();
-        error::error(ErrorCode(code), format!("header mismatch: {what}"))
-    };
+    let mismatch =
+        |what: String| error::error(error::HEADER_MISMATCH, format!("header mismatch: {what}"));
     let params = request.params.clone().unwrap_or_else(Raw::empty_object);
     let meta = edit::get(&params, "_meta").unwrap_or_else(Raw::empty_object);
     let Some(shown) = posted.header(request_headers::VERSION) else {

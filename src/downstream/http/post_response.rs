@@ -16,7 +16,7 @@ use super::{request::AcceptedForms, stream::MessageStream};
 use crate::{
     peer::Peer,
     protocol::{Era, error},
-    wire::{self, Id, Message},
+    wire::{self, Id, Message, Raw},
 };
 
 /// Maximum time for an answer before the host gets an event stream instead of JSON. A legacy host
@@ -92,14 +92,11 @@ pub(super) async fn respond<K: Any + Send>(
 }
 
 fn cancelled_answers(expected: &ExpectedAnswer) -> Vec<Message> {
-    let error = || error::error(ErrorCode(REQUEST_CANCELLED), "Request cancelled");
+    let error = || error::error(error::REQUEST_CANCELLED, "Request cancelled");
     let answer =
         |id: &Id| Message::Response(wire::Response { id: Some(id.clone()), outcome: Err(error()) });
     expected.requests.iter().map(answer).collect()
 }
-
-/// The error code in the Language Server Protocol and in MCP's SDKs.
-const REQUEST_CANCELLED: i32 = -32800;
 
 /// Refuses the requests of servers to a host that reads only answers and would never see them.
 fn refuse_server_requests(messages: &[Message], host: &Peer) {
@@ -120,7 +117,7 @@ fn json(answers: &[Message], expected: &ExpectedAnswer) -> Response {
     let status = match answers {
         [Message::Response(reply)] if expected.era == Era::Modern => match &reply.outcome {
             Ok(_) => StatusCode::OK,
-            Err(error) => status(error::code(error)),
+            Err(error) => status(error),
         },
         _ => StatusCode::OK,
     };
@@ -136,22 +133,17 @@ fn json(answers: &[Message], expected: &ExpectedAnswer) -> Response {
 
 /// Returns the status that 2026-07-28 requires for an error (basic/transports/streamable-http,
 /// Request Metadata).
-fn status(code: i64) -> StatusCode {
-    let is = |known: ErrorCode| code == i64::from(known.0);
-    if is(ErrorCode::METHOD_NOT_FOUND) {
-        StatusCode::NOT_FOUND
-    } else if is(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
-        || is(ErrorCode::INVALID_PARAMS)
-        || is(ErrorCode::INVALID_REQUEST)
-        || matches!(code, HEADER_MISMATCH | error::MISSING_CAPABILITY)
-    {
-        StatusCode::BAD_REQUEST
-    } else {
-        StatusCode::OK
+fn status(error: &Raw) -> StatusCode {
+    match ErrorCode(i32::try_from(error::code(error)).unwrap_or_default()) {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        | ErrorCode::INVALID_PARAMS
+        | ErrorCode::INVALID_REQUEST
+        | error::HEADER_MISMATCH
+        | error::MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
     }
 }
-
-pub(super) const HEADER_MISMATCH: i64 = -32020;
 
 /// Builds a response that carries an event stream.
 pub(super) fn events(

@@ -17,8 +17,6 @@ use crate::{
     wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
 };
 
-/// The header with the id of a legacy session.
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum time to receive a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -57,7 +55,7 @@ impl PostedMessages {
         };
         self.messages.iter().any(says_so)
             || self.header(request_headers::VERSION).is_some_and(|version| !is_legacy(version))
-                && self.header(SESSION_HEADER).is_none()
+                && self.header(request_headers::SESSION_ID).is_none()
     }
 }
 

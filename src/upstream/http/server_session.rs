@@ -8,11 +8,12 @@ use reqwest::{
 
 use crate::{
     base::Lock,
+    protocol::request_headers,
     wire::{Message, Response, edit, parse_line},
 };
 
-const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION_HEADER: HeaderName = HeaderName::from_static(request_headers::SESSION_ID);
+const VERSION_HEADER: HeaderName = HeaderName::from_static(request_headers::VERSION);
 
 /// The session that the server named in its answer to `initialize`. A modern server has none.
 #[derive(Default)]

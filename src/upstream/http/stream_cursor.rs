@@ -8,13 +8,14 @@ use reqwest::header::{HeaderName, HeaderValue};
 use super::{super::inbound::ServerInbound, stream_backoff::StreamBackoff};
 use crate::{
     peer::MessageHandler as _,
+    protocol::request_headers,
     wire::{
         on_one_line,
         sse::{EventReader, StreamError},
     },
 };
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static(request_headers::LAST_EVENT_ID);
 
 /// The position up to which a stream has been read.
 #[derive(Default)]
