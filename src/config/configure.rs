@@ -146,7 +146,7 @@ mod tests {
     use super::{
         super::{
             Environment,
-            keys::{Effect, keys_of_server},
+            keys::{ChangeEffect, keys_of_server},
             parse,
         },
         *,
@@ -179,7 +179,7 @@ mod tests {
             now[&key] = sample;
             let (now, was) = (server(&now), server(was));
             assert_ne!(now, was, "{key}");
-            let is_at_once = class.effect == Effect::AtOnce;
+            let is_at_once = class.effect == ChangeEffect::AtOnce;
             assert_eq!(now.has_same_connection(&was), is_at_once, "{key}");
         }
     }

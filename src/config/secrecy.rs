@@ -27,7 +27,7 @@ const WORDS: [&str; 6] = ["key", "auth", "pat", "pwd", "pass", "bearer"];
 /// Last words of names that only say where something is.
 const PLACES: [&str; 8] = ["file", "path", "dir", "url", "uri", "id", "name", "host"];
 /// Prefixes of secrets of widely used services.
-const BEGINNINGS: [&str; 16] = [
+const SECRET_PREFIXES: [&str; 16] = [
     "sk-",
     "sk_",
     "ghp_",
@@ -274,7 +274,7 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let is_named = !is_place && NAMES.iter().any(|part| name.contains(part)) && !is_setting
         || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
         || words.last() == Some(&"pass") && !is_setting;
-    let has_look = BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
+    let has_look = SECRET_PREFIXES.iter().any(|beginning| value.starts_with(beginning))
         && value.len() >= MIN_RANDOM_BYTES;
     if is_named || has_look {
         return Some(value);

@@ -17,7 +17,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 /// Time without events after which a file counts as complete, since files are often written in
 /// several steps.
-const SETTLED: Duration = Duration::from_millis(100);
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Maximum time to wait for that, for files that are written all the time.
 const MAX_SETTLING: Duration = Duration::from_secs(2);
 
@@ -65,7 +65,7 @@ impl Watch {
         self.concerning().await;
         let latest = Instant::now() + MAX_SETTLING;
         while Instant::now() < latest
-            && tokio::time::timeout(SETTLED, self.concerning()).await.is_ok()
+            && tokio::time::timeout(SETTLE_TIMEOUT, self.concerning()).await.is_ok()
         {}
         // Later events belong to another change; earlier ones are covered by the reading that
         // follows.

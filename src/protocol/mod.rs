@@ -20,7 +20,7 @@ pub use era::Era;
 pub(crate) use era::{ClientIdentity, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
 pub(crate) use implementation::{client_meta, implementation};
 pub(crate) use level::LogLevel;
-pub(crate) use pagination::has_cursor;
+pub(crate) use pagination::{has_cursor, next_cursor};
 pub(crate) use relayed_handshake::introduced;
 
 pub use handshake::Greeting;

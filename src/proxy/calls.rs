@@ -1,9 +1,9 @@
 //! The way of one request to one server, in stages: authorize, lease, approve, send, record, shape.
 
 mod approval;
+mod authorize;
 mod call;
 mod conversation;
-mod feature;
 mod forward_error;
 mod heartbeat;
 mod lease;
@@ -17,8 +17,8 @@ mod shape;
 mod task_result;
 
 pub(super) use approval::{Approval, must_compare};
+pub(super) use authorize::Feature;
 pub(super) use call::Call;
-pub(super) use feature::Feature;
 pub(super) use forward_error::ForwardError;
 pub(super) use lease::{lease, upstream};
 pub(super) use logins::AskLogin;

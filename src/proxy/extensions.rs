@@ -6,13 +6,12 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     Caller, Fleet,
     calls::{self, Call},
+    for_log::for_log,
     resources, tasks,
 };
 use crate::{
-    base::shortened,
     catalog::{ResourceRoute, ServerId, ToolResolution},
-    config::Mask,
-    protocol::{adapt, error, extension, has_cursor, method},
+    protocol::{adapt, error, extension, has_cursor, method, next_cursor},
     wire::{Outcome, Raw, edit},
 };
 
@@ -20,8 +19,6 @@ use crate::{
 const MAX_PAGES: usize = 100;
 /// Maximum size of one server's list, in bytes.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum length of a text of a server or host in the log, in characters.
-const MAX_LOGGED: usize = 500;
 
 /// Answers a method that is not of the protocol itself. A list is that of all servers with the
 /// extension; any other request goes to the server of the resource, task or tool that it names, or
@@ -156,8 +153,8 @@ async fn listing_of(
         }
         Err(why) => {
             let config = fleet.servers.config(server);
-            let why = shortened(&Mask::of(&config).masked(&why), MAX_LOGGED);
-            let method = shortened(method, MAX_LOGGED);
+            let why = for_log(&why, &[&config]);
+            let method = for_log(method, &[]);
             tracing::warn!(server = config.name, why, method, "cannot read a list");
             known.unwrap_or_default()
         }
@@ -188,7 +185,7 @@ async fn pages(
         let list = edit::get(&page, member).and_then(|list| edit::elements(&list));
         let list = list.ok_or_else(|| format!("the result has no array {member:?}"))?;
         items.extend(list.iter().map(Raw::detached));
-        match edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null") {
+        match next_cursor(&page) {
             Some(cursor) => params = edit::set(&params, "cursor", &cursor),
             None => return Ok(items),
         }

@@ -4,10 +4,10 @@
 use std::sync::{Arc, Weak};
 
 use super::{
-    Caller, Endpoint, Host, asking::Asking, audience::Audience, board::Board, events::Events,
-    extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
-    kept_results::KeptResults, memory::Memory, open_logins::OpenLogins, servers::Servers,
-    task_table::Tasks,
+    Caller, Endpoint, Host, asking::Asking, audience::Audience, board::Board,
+    catalog_memory::CatalogMemory, events::Events, extension_lists::ExtensionLists,
+    in_flight::InFlight, instance::Instance, kept_results::KeptResults, open_logins::OpenLogins,
+    servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -30,7 +30,7 @@ pub(crate) struct Fleet {
     pub(super) asking: Asking,
     pub(super) calls: CallState,
     pub(super) extensions: ExtensionState,
-    pub(super) memory: Memory,
+    pub(super) memory: CatalogMemory,
     pub(super) events: Events,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct CallState {
 /// The state of extensions of the protocol.
 #[derive(Default)]
 pub(super) struct ExtensionState {
-    pub(super) tasks: Tasks,
+    pub(super) tasks: TaskTable,
     pub(super) lists: ExtensionLists,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-const PLACE: &str = "dormouse://results/";
+const URI_PREFIX: &str = "dormouse://results/";
 /// Maximum number and total bytes of the results that are kept for one session; the oldest is
 /// dropped.
 const MAX_RESULTS: usize = 64;
@@ -66,7 +66,7 @@ impl KeptResults {
 
     /// Answers a `resources/read` of a kept result; `None` for any other resource.
     pub(super) fn read(&self, principal: Principal, uri: &str) -> Option<Outcome> {
-        let name = uri.strip_prefix(PLACE)?;
+        let name = uri.strip_prefix(URI_PREFIX)?;
         let (id, page) = match name.split_once("?page=") {
             None => (name, Some(1)),
             Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
@@ -109,7 +109,7 @@ impl CutText {
             format!("[dormouse: page {number} is the last one]")
         } else {
             format!(
-                "[dormouse: page {number}; read the next one as the resource {PLACE}{}?page={} ]",
+                "[dormouse: page {number}; read the next one as the resource {URI_PREFIX}{}?page={} ]",
                 self.id,
                 number + 1
             )
@@ -147,7 +147,7 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, CutText)> {
         let (given, after) = text.split_at(text.floor_char_boundary(left));
         let note = format!(
             "[dormouse: the result has {all} bytes of text, above maxResultBytes ({max}); read \
-                the rest as the resource {PLACE}{id} ]"
+                the rest as the resource {URI_PREFIX}{id} ]"
         );
         kept.push(edit::set(&item, "text", &Raw::encode(given)));
         kept.push(Raw::encode(&json!({"type": "text", "text": note})));

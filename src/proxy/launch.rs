@@ -9,10 +9,10 @@ use super::{
     asking::Asking,
     audience::Audience,
     board::Board,
+    catalog_memory::CatalogMemory,
     catalogs,
     events::Events,
     fleet::{CallState, ExtensionState},
-    memory::Memory,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
     servers::{Observe, Servers},
@@ -64,7 +64,7 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let memory = Memory::new(storage.catalogs, loads);
+        let memory = CatalogMemory::new(storage.catalogs, loads);
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();

@@ -15,7 +15,7 @@ use crate::{
     catalog::{Presence, Snapshot},
     config::{AlwaysLoad, Isolation, Pin, Startup},
     protocol::{error, has_cursor, method},
-    upstream::{Kinds, Phase, Upstream, offerable},
+    upstream::{ListKinds, Phase, Upstream, offerable},
     wire::{Outcome, Raw, edit},
 };
 
@@ -34,17 +34,17 @@ pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
 }
 
 pub(super) async fn list_resources(fleet: &Fleet, caller: &Caller) -> Outcome {
-    let snapshot = fresh(fleet, caller, Kinds::RESOURCES).await?;
+    let snapshot = fresh(fleet, caller, ListKinds::RESOURCES).await?;
     Ok(list("resources", &snapshot.merged_lists().resources()))
 }
 
 pub(super) async fn list_templates(fleet: &Fleet, caller: &Caller) -> Outcome {
-    let snapshot = fresh(fleet, caller, Kinds::TEMPLATES).await?;
+    let snapshot = fresh(fleet, caller, ListKinds::TEMPLATES).await?;
     Ok(list("resourceTemplates", &snapshot.merged_lists().templates()))
 }
 
 pub(super) async fn list_prompts(fleet: &Fleet, caller: &Caller) -> Outcome {
-    let snapshot = fresh(fleet, caller, Kinds::PROMPTS).await?;
+    let snapshot = fresh(fleet, caller, ListKinds::PROMPTS).await?;
     let prompts = snapshot.merged_lists().prompts().into_iter();
     let prompts: Vec<Raw> = prompts
         .filter(|exposed| exposed.is_listed)
@@ -147,7 +147,7 @@ fn needs_help(upstream: Option<&Upstream>) -> bool {
 async fn fresh(
     fleet: &Fleet,
     caller: &Caller,
-    kinds: Kinds,
+    kinds: ListKinds,
 ) -> Result<std::sync::Arc<Snapshot>, Raw> {
     catalogs::wait_for_first_attempts(fleet).await;
     load_sole(fleet, caller).await?;

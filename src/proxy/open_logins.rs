@@ -21,7 +21,7 @@ pub(super) use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 #[derive(Default)]
 pub(super) struct OpenLogins {
     /// The open page of each server, shared by all requests that need it.
-    open: Lock<HashMap<ServerId, Opening>>,
+    open: Lock<HashMap<ServerId, OpeningPage>>,
     /// The number of pages opened so far.
     opened: AtomicU64,
     /// Cancelled when dormouse ends: no user is waited for any more.
@@ -30,7 +30,7 @@ pub(super) struct OpenLogins {
 
 /// A page that is being opened or is open.
 #[derive(Clone)]
-pub(super) struct Opening {
+pub(super) struct OpeningPage {
     pub(super) number: u64,
     pub(super) page: Shared<BoxFuture<'static, Result<Arc<Page>, String>>>,
     pub(super) closing: CancellationToken,
@@ -42,8 +42,8 @@ impl OpenLogins {
     pub(super) fn opening(
         &self,
         server: ServerId,
-        begin: impl FnOnce(u64, CancellationToken) -> Opening,
-    ) -> Opening {
+        begin: impl FnOnce(u64, CancellationToken) -> OpeningPage,
+    ) -> OpeningPage {
         let mut open = self.open.lock();
         let begin = || {
             let number = self.opened.fetch_add(1, Ordering::Relaxed);

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Fleet, Host, Principal, Viewer, instance::Instance, servers::Roster};
+use super::{
+    Fleet, Host, Principal, Viewer, for_log::for_log, instance::Instance, servers::Roster,
+};
 use crate::{
-    base::{run_blocking, shortened},
+    base::run_blocking,
     catalog::{Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, Snapshot},
-    config::Mask,
     upstream::ChangeAudience,
 };
 
-/// Maximum number of collisions of names in the log at once, and characters of each.
+/// Maximum number of collisions of names in the log at once.
 const MAX_REPORTED: usize = 100;
-const MAX_REPORT: usize = 500;
 
 /// Gives the offers of a server other presences, and announces the difference before another
 /// publication. Reports of an instance whose config has changed are ignored.
@@ -117,10 +117,8 @@ fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) 
     for Collision { servers, text } in
         snapshot.merged_lists().collisions(is_new).into_iter().take(MAX_REPORTED)
     {
-        let masked = servers
-            .into_iter()
-            .fold(text, |text, server| Mask::of(&fleet.servers.config(server)).masked(&text));
-        tracing::warn!("{}", shortened(&masked, MAX_REPORT));
+        let configs = servers.map(|server| fleet.servers.config(server));
+        tracing::warn!("{}", for_log(&text, &configs.each_ref()));
     }
 }
 

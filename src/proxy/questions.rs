@@ -22,7 +22,7 @@ use crate::{
 const CAUSED_TIMEOUT: Duration = Duration::from_hours(1);
 const UNCAUSED_TIMEOUT: Duration = Duration::from_mins(10);
 /// The interval at which a call is kept from timing out while its question is open.
-const PULSE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The host that a question is for.
 enum Addressee {
@@ -88,7 +88,7 @@ async fn keep_alive(pulse: Option<Pulse>) {
         if let Some(pulse) = &pulse {
             pulse.beat();
         }
-        tokio::time::sleep(PULSE).await;
+        tokio::time::sleep(KEEP_ALIVE_INTERVAL).await;
     }
 }
 

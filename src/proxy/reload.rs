@@ -238,7 +238,7 @@ fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, e
         .move_to(slot.version, |instance| instance.server == server && instance.version == from);
     let mut is_wanted = false;
     for (_, uri) in moved.iter().filter(|(instance, _)| instance.owner.is_none()) {
-        slot.upstream.want(uri);
+        slot.upstream.restore_subscription(uri);
         is_wanted = true;
     }
     if is_wanted && slot.shown.enabled {

@@ -20,7 +20,7 @@ const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
 #[derive(Default)]
-pub(in crate::proxy) struct Tasks(Lock<Table>);
+pub(in crate::proxy) struct TaskTable(Lock<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -85,7 +85,7 @@ pub(in crate::proxy) struct Added {
     pub(in crate::proxy) wants_reaper: bool,
 }
 
-impl Tasks {
+impl TaskTable {
     pub(in crate::proxy) fn add(
         &self,
         owner: Owner,
@@ -287,13 +287,13 @@ mod tests {
         Owner { user: User(Some([number; 32])), ..host() }
     }
 
-    fn add(tasks: &Tasks, owner: Owner, origin: TaskOrigin) -> String {
+    fn add(tasks: &TaskTable, owner: Owner, origin: TaskOrigin) -> String {
         tasks.add(owner, origin, None, Instant::now() + Duration::from_mins(1)).shown
     }
 
     #[test]
     fn shared_task_id_is_shown_as_two_ids() {
-        let (tasks, host) = (Tasks::default(), host());
+        let (tasks, host) = (TaskTable::default(), host());
         assert_eq!(add(&tasks, host, origin(0, "t")), "t");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2", "it is the same task");
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn task_is_known_only_to_its_host() {
-        let (tasks, one, other) = (Tasks::default(), of_user(1), of_user(1));
+        let (tasks, one, other) = (TaskTable::default(), of_user(1), of_user(1));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.find(other.principal, "t"), None);
         assert!(tasks.is_of_another(other, &origin(0, "t")));
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn tasks_of_an_ended_session_belong_to_its_user() {
-        let (tasks, one, same, other) = (Tasks::default(), of_user(1), of_user(1), of_user(2));
+        let (tasks, one, same, other) = (TaskTable::default(), of_user(1), of_user(1), of_user(2));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.forget(one.principal), Unheard::default());
         assert!(!tasks.is_of_another(same, &origin(0, "t")));
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn updates_end_with_the_last_listener() {
-        let (tasks, one, other) = (Tasks::default(), host(), host());
+        let (tasks, one, other) = (TaskTable::default(), host(), host());
         let stream = |number: u64| Subscriber { host: HostId(number), stream: None };
         for (host, number) in [(one, 1), (other, 2)] {
             add(&tasks, host, origin(0, "t"));
@@ -339,14 +339,14 @@ mod tests {
 
     #[test]
     fn an_endless_id_is_not_kept() {
-        let (tasks, host, id) = (Tasks::default(), host(), "t".repeat(MAX_ID_BYTES + 1));
+        let (tasks, host, id) = (TaskTable::default(), host(), "t".repeat(MAX_ID_BYTES + 1));
         assert_eq!(add(&tasks, host, origin(0, &id)), id);
         assert_eq!(tasks.find(host.principal, &id), None);
     }
 
     #[test]
     fn earliest_expiring_task_yields_to_new_tasks_of_its_host() {
-        let (tasks, host, other) = (Tasks::default(), host(), host());
+        let (tasks, host, other) = (TaskTable::default(), host(), host());
         add(&tasks, other, origin(0, "other"));
         for number in 0..=MAX_TASKS_OF_HOST {
             let expires = Instant::now() + Duration::from_secs(90 + number as u64);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn next_expiry_is_that_of_the_next_task() {
-        let (tasks, host) = (Tasks::default(), host());
+        let (tasks, host) = (TaskTable::default(), host());
         let (past, future) = (Instant::now(), Instant::now() + Duration::from_mins(1));
         assert!(tasks.add(host, origin(0, "a"), None, past).wants_reaper);
         assert!(!tasks.add(host, origin(0, "b"), None, future).wants_reaper);

@@ -15,20 +15,17 @@ use super::{
     Caller, Fleet, Principal, Subscriber,
     audience::is_sole,
     calls::{self, Call},
+    for_log::for_log,
     instance::Instance,
     known_tasks::{MAX_TTL, add_task, owner, unsubscribe},
     task_table::TaskOrigin,
 };
 use crate::{
-    base::shortened,
-    config::Mask,
     protocol::{Era, error, extension, has_cursor, method, task},
     upstream::Lease,
     wire::{Outcome, Raw, edit},
 };
 
-/// Maximum length of a server's error in the log, in characters.
-const MAX_LOGGED: usize = 500;
 /// Maximum time for a server to list its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -200,8 +197,7 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
             }
             Ok(Err(error)) => {
                 let config = fleet.servers.config(instance.server);
-                let error = Mask::of(&config).masked(&error.to_string());
-                let error = shortened(&error, MAX_LOGGED);
+                let error = for_log(&error.to_string(), &[&config]);
                 tracing::warn!(server = config.name, error, "cannot list the tasks of a server");
             }
             Err(_) => {

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, ChangeAudience, Kinds, Lease, LoadError, StaysAwake,
+    AttemptError, ChangeAudience, Lease, ListKinds, LoadError, StaysAwake,
     attempt::{ConnectSetup, ConnectedServer},
     carrier::ShutdownPolicy,
     command::ActorCommand,
@@ -47,7 +47,7 @@ enum ActorEvent {
     RetryDue,
     LoggedIn,
     Expired,
-    ListsChanged(Kinds),
+    ListsChanged(ListKinds),
     Refreshed { outcome: Result<Box<FetchedLists>, AttemptError>, announced_before: u64 },
     Stopped,
 }
@@ -333,7 +333,7 @@ impl ServerActor {
     fn handle_expiry(&mut self) {
         self.refresh.freshness.clear();
         if self.connection().is_some() {
-            self.shared.stale.mark(Kinds::ALL);
+            self.shared.stale.mark(ListKinds::ALL);
         } else {
             self.apply(ServerEvent::CatalogWanted);
         }
@@ -369,7 +369,7 @@ impl ServerActor {
         self.shared.observer.moved();
     }
 
-    fn begin_refresh(&mut self, kinds: Kinds) {
+    fn begin_refresh(&mut self, kinds: ListKinds) {
         if !self.setup.context.reads_lists {
             return self.shared.stale.note_read(self.shared.stale.announced_count());
         }

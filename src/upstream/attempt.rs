@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    AttemptError, Context, Kinds,
+    AttemptError, Context, ListKinds,
     activity::Activity,
     carrier::{Carrier, ShutdownPolicy},
     connect_timing::{ConnectTiming, PhaseClock},
@@ -208,7 +208,7 @@ impl ConnectAttempt {
         }
         let config = &self.setup.server.config;
         let fetching =
-            fetch::fetch_lists(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
+            fetch::fetch_lists(config, peer, (&greeting, &terms), ListKinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
         clock.timing.lists = Some(clock.lap());
         let mut catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));

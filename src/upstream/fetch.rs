@@ -4,13 +4,13 @@ use std::{collections::HashSet, time::Duration};
 
 use rmcp::model::ErrorCode;
 
-use super::{AttemptError, Kinds, connection::ConnectionTerms};
+use super::{AttemptError, ListKinds, connection::ConnectionTerms};
 use crate::{
     base::Lock,
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
-    protocol::{ClientIdentity, Era, Greeting, adapt, error, method, request_headers},
+    protocol::{ClientIdentity, Era, Greeting, adapt, error, method, next_cursor, request_headers},
     wire::{Raw, edit},
 };
 
@@ -62,7 +62,7 @@ pub(super) async fn fetch_lists(
     server: &ServerConfig,
     peer: &Peer,
     greeted: (&Greeting, &ConnectionTerms),
-    kinds: Kinds,
+    kinds: ListKinds,
     silence: Duration,
 ) -> Result<FetchedLists, AttemptError> {
     let lists = fetch_all(server, peer, greeted, kinds, silence).await;
@@ -73,21 +73,21 @@ async fn fetch_all(
     server: &ServerConfig,
     peer: &Peer,
     (greeting, terms): (&Greeting, &ConnectionTerms),
-    kinds: Kinds,
+    kinds: ListKinds,
     silence: Duration,
 ) -> Result<FetchedLists, AttemptError> {
     let is_mirrored = repeats_in_headers(server, greeting.era);
     let server = server.name.as_str();
     let reader = ListReader { server, peer, greeting, silence, fresh_for: Lock::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
-        reader.list(method::TOOLS_LIST, "tools", kinds.intersects(Kinds::TOOLS)),
-        reader.list(method::RESOURCES_LIST, "resources", kinds.intersects(Kinds::RESOURCES)),
+        reader.list(method::TOOLS_LIST, "tools", kinds.intersects(ListKinds::TOOLS)),
+        reader.list(method::RESOURCES_LIST, "resources", kinds.intersects(ListKinds::RESOURCES)),
         reader.list(
             method::RESOURCE_TEMPLATES_LIST,
             "resources",
-            kinds.intersects(Kinds::TEMPLATES)
+            kinds.intersects(ListKinds::TEMPLATES)
         ),
-        reader.list(method::PROMPTS_LIST, "prompts", kinds.intersects(Kinds::PROMPTS)),
+        reader.list(method::PROMPTS_LIST, "prompts", kinds.intersects(ListKinds::PROMPTS)),
     )?;
     let tools = tools.map(|tools| {
         let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
@@ -223,7 +223,7 @@ impl ListReader<'_> {
             if items.len() > max {
                 return Err(refused(format!("the list has more than {max} items")));
             }
-            cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
+            cursor = next_cursor(&page);
             match &cursor {
                 None => return Ok(items),
                 Some(next) if next.len() > MAX_CURSOR_BYTES => {

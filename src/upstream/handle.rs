@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    ChangeAudience, Context, Kinds, Lease, LoadError, ServerObserver, Status, StaysAwake,
+    ChangeAudience, Context, Lease, ListKinds, LoadError, ServerObserver, Status, StaysAwake,
     actor::ServerActor, attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection,
     fetch, shared_server::SharedServer,
 };
@@ -65,8 +65,9 @@ impl Upstream {
         Self(shared)
     }
 
-    /// Adds a subscription to a resource. The server is told when it is connected.
-    pub(crate) fn want(&self, uri: &str) {
+    /// Adds a subscription of an earlier instance. The server is told when it is connected, and the
+    /// actor need not be, since an instance without a connection cannot become idle.
+    pub(crate) fn restore_subscription(&self, uri: &str) {
         self.0.subscriptions.set(uri, true);
     }
 
@@ -155,7 +156,7 @@ impl Upstream {
     /// Asks an awake server for the lists in `kinds`, and publishes them. Hosts are told only after
     /// `quiet_until`, since the requesting host waits for the lists until then. A server that
     /// sleeps, or does not answer, keeps its known catalog.
-    pub(crate) async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
+    pub(crate) async fn relist(&self, kinds: ListKinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.settings.timeouts.request;
         let ServerConnection { peer, greeting, terms, .. } = lease.connection().as_ref();

@@ -7,7 +7,7 @@ use super::{
     activity::Activity,
     noise::Noise,
     question::OpenQuestions,
-    stale_lists::{Kinds, StaleLists},
+    stale_lists::{ListKinds, StaleLists},
 };
 use crate::{
     peer::{MessageHandler, Peer, UnexpectedMessage},
@@ -100,7 +100,7 @@ impl MessageHandler for ServerInbound {
 
     fn notification(&self, notification: Notification) {
         let InboundContext { stale, open_questions, observer, .. } = self.context.as_ref();
-        if let Some(kinds) = Kinds::changed_by(&notification.method) {
+        if let Some(kinds) = ListKinds::changed_by(&notification.method) {
             stale.announce(kinds);
             return observer.notification(notification, self.cause);
         }
@@ -113,7 +113,7 @@ impl MessageHandler for ServerInbound {
             }
             // The server announces changes from now on, but not those since its lists were read.
             method::SUBSCRIPTIONS_ACKNOWLEDGED => {
-                stale.mark(Kinds::ALL);
+                stale.mark(ListKinds::ALL);
                 observer.notification(notification, self.cause);
             }
             // No pending request wants this progress.

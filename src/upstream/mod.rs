@@ -53,5 +53,5 @@ pub(crate) use process::LINEAGE_VARIABLE;
 pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};
 pub(crate) use server_status::{Phase, Status, StaysAwake};
-pub(crate) use stale_lists::Kinds;
+pub(crate) use stale_lists::ListKinds;
 pub(crate) use watchdog::Watchdog;

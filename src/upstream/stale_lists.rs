@@ -8,9 +8,9 @@ use crate::protocol::method;
 
 /// A set of lists of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kinds(u8);
+pub(crate) struct ListKinds(u8);
 
-impl Kinds {
+impl ListKinds {
     pub(crate) const TOOLS: Self = Self(1);
     pub(crate) const RESOURCES: Self = Self(2);
     pub(crate) const TEMPLATES: Self = Self(4);
@@ -48,12 +48,12 @@ pub(super) struct StaleLists {
 
 impl StaleLists {
     /// Notes that the server has announced a change of these lists.
-    pub(super) fn announce(&self, kinds: Kinds) {
+    pub(super) fn announce(&self, kinds: ListKinds) {
         self.announced.fetch_add(1, Ordering::Relaxed);
         self.mark(kinds);
     }
 
-    pub(super) fn mark(&self, kinds: Kinds) {
+    pub(super) fn mark(&self, kinds: ListKinds) {
         self.kinds.fetch_or(kinds.0, Ordering::Relaxed);
         self.marked.notify_one();
     }
@@ -82,11 +82,11 @@ impl StaleLists {
     }
 
     /// Waits until a list is marked as changed, and takes the marks.
-    pub(super) async fn take(&self) -> Kinds {
+    pub(super) async fn take(&self) -> ListKinds {
         loop {
             match self.kinds.swap(0, Ordering::Relaxed) {
                 0 => self.marked.notified().await,
-                kinds => return Kinds(kinds),
+                kinds => return ListKinds(kinds),
             }
         }
     }

@@ -36,7 +36,7 @@ pub(in crate::config) fn is_secret(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::key_class::Effect, *};
+    use super::{super::key_class::ChangeEffect, *};
     use crate::config::json_schema;
 
     #[test]
@@ -65,8 +65,8 @@ mod tests {
             let keys = keys.into_iter().filter(move |(_, class)| class.effect == effect);
             listed(keys.map(|(key, _)| key))
         };
-        let at_once = of_effect(keys_of_server(), Effect::AtOnce);
-        let at_next_start = of_effect(keys_of_file(), Effect::AtNextStart);
+        let at_once = of_effect(keys_of_server(), ChangeEffect::AtOnce);
+        let at_next_start = of_effect(keys_of_file(), ChangeEffect::AtNextStart);
         let of_each_server = listed(classes::<ServerSettings>().into_iter().map(|(key, _)| key));
         for (page, text, lists) in [
             (

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::key_class::{CLASS, Effect, KeyClass};
+use super::key_class::{CLASS, ChangeEffect, KeyClass};
 use crate::config::key_path::Step;
 
 /// The problem of a value of the right type: the path from the object of its group, and a message.
@@ -41,7 +41,7 @@ pub(in crate::config) trait KeyGroup:
     fn adopted(&self, now: &Self) -> (Self, Vec<String>) {
         let (mut adopted, now) = (members(self), members(now));
         let fixed = classes::<Self>().into_iter().filter(|(key, class)| {
-            class.effect == Effect::AtNextStart && adopted.get(key) != now.get(key)
+            class.effect == ChangeEffect::AtNextStart && adopted.get(key) != now.get(key)
         });
         let fixed: Vec<String> = fixed.map(|(key, _)| key).collect();
         for key in &fixed {
@@ -54,9 +54,9 @@ pub(in crate::config) trait KeyGroup:
     /// Returns whether a change from these values to others takes effect at once.
     fn changes_at_once(&self, other: &Self) -> bool {
         let (these, others) = (members(self), members(other));
-        classes::<Self>()
-            .iter()
-            .all(|(key, class)| class.effect == Effect::AtOnce || these.get(key) == others.get(key))
+        classes::<Self>().iter().all(|(key, class)| {
+            class.effect == ChangeEffect::AtOnce || these.get(key) == others.get(key)
+        })
     }
 
     /// Writes the values without secrets, for `Debug`.

@@ -9,7 +9,7 @@ pub(in crate::config) const CLASS: &str = "x-class";
 /// The treatment of a key, of its value and of a change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::config) struct KeyClass {
-    pub(in crate::config) effect: Effect,
+    pub(in crate::config) effect: ChangeEffect,
     /// True if any text below the key may be a secret.
     pub(in crate::config) is_secret: bool,
     /// True if references to variables are expanded. In a server's entry they always are.
@@ -18,7 +18,7 @@ pub(in crate::config) struct KeyClass {
 
 /// The effect of a change on a running dormouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::config) enum Effect {
+pub(in crate::config) enum ChangeEffect {
     AtOnce,
     /// The servers concerned are connected again.
     Reconnects,
@@ -27,14 +27,14 @@ pub(in crate::config) enum Effect {
 }
 
 /// The class of a key whose change takes effect at once.
-pub(super) const AT_ONCE: KeyClass = KeyClass::new(Effect::AtOnce);
+pub(super) const AT_ONCE: KeyClass = KeyClass::new(ChangeEffect::AtOnce);
 /// The class of a key whose change makes servers connect again.
-pub(super) const RECONNECTS: KeyClass = KeyClass::new(Effect::Reconnects);
+pub(super) const RECONNECTS: KeyClass = KeyClass::new(ChangeEffect::Reconnects);
 /// The class of a key whose change takes effect at the next start.
-pub(super) const AT_NEXT_START: KeyClass = KeyClass::new(Effect::AtNextStart);
+pub(super) const AT_NEXT_START: KeyClass = KeyClass::new(ChangeEffect::AtNextStart);
 
 impl KeyClass {
-    const fn new(effect: Effect) -> Self {
+    const fn new(effect: ChangeEffect) -> Self {
         Self { effect, is_secret: false, is_expanded: false }
     }
 

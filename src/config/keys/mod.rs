@@ -27,7 +27,7 @@ pub(super) use group::{KeyGroup, KeyProblem, classes};
 pub(crate) use http_settings::HttpSettings;
 pub(super) use key_class::CLASS;
 #[cfg(test)]
-pub(super) use key_class::Effect;
+pub(super) use key_class::ChangeEffect;
 pub(super) use limits::Limits;
 pub(crate) use list_settings::{AlwaysLoad, ListSettings, Listing, Surface};
 pub(crate) use load_settings::{LoadSettings, Loads};

@@ -26,7 +26,7 @@ pub(super) struct States<T> {
 }
 
 /// The prefix of the states of every dormouse.
-const BEGINNING: &str = "dormouse-";
+const STATE_PREFIX: &str = "dormouse-";
 
 /// The states of servers that are themselves a dormouse, as passed on to hosts. Any other state
 /// with the prefix of a dormouse comes from a process that has ended, or is forged, and must be
@@ -41,7 +41,7 @@ impl ServerStates {
     /// Remembers the state in a server's result, if it has the prefix of a dormouse.
     pub(super) fn note(&self, result: &Raw) {
         let state = edit::get_str(result, "requestState");
-        let Some(state) = state.filter(|state| state.starts_with(BEGINNING)) else { return };
+        let Some(state) = state.filter(|state| state.starts_with(STATE_PREFIX)) else { return };
         if state.len() > MAX_STATE {
             return;
         }
@@ -63,7 +63,7 @@ impl ServerStates {
         let is_of_server = match server {
             // A legacy server gives no states.
             Era::Legacy => false,
-            Era::Modern => !state.starts_with(BEGINNING) || self.states.lock().contains(&state),
+            Era::Modern => !state.starts_with(STATE_PREFIX) || self.states.lock().contains(&state),
         };
         if is_of_server { Ok(()) } else { Err(error::invalid_params(STATE_GONE)) }
     }
@@ -89,7 +89,7 @@ struct Binding {
 
 impl<T> States<T> {
     pub(super) fn new() -> Self {
-        let prefix = format!("{BEGINNING}{}.", random_token::<6>());
+        let prefix = format!("{STATE_PREFIX}{}.", random_token::<6>());
         Self { prefix, waiting: Lock::default() }
     }
 

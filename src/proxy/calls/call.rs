@@ -1,6 +1,6 @@
 //! One request of a host to one server.
 
-use super::{approval::Approval, feature::Feature};
+use super::{approval::Approval, authorize::Feature};
 use crate::{
     catalog::ServerId,
     proxy::{Caller, instance::Instance},

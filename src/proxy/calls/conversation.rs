@@ -33,7 +33,7 @@ use crate::{
 const PARK_TIMEOUT: Duration = Duration::from_mins(10);
 /// The time for which further questions are awaited after the first: a server may ask several at
 /// once.
-const GATHERING: Duration = Duration::from_millis(5);
+const GATHER_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A call to a legacy server, with the questions that it has asked.
 struct Conversation {
@@ -171,7 +171,7 @@ impl CallQuestions {
                 self.open(question, caller);
             }
         };
-        let _ = tokio::time::timeout(GATHERING, more).await;
+        let _ = tokio::time::timeout(GATHER_TIMEOUT, more).await;
     }
 
     fn open(&mut self, question: Question, caller: &Caller) {

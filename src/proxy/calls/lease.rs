@@ -74,7 +74,7 @@ pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream 
     });
     if instance.owner.is_some() {
         for uri in fleet.audience.subscriptions().uris_of(instance) {
-            upstream.want(&uri);
+            upstream.restore_subscription(&uri);
         }
     }
     upstream

@@ -14,7 +14,7 @@ use crate::{
     proxy::{
         Caller, Event, Fleet,
         asking::{Continuation, HostQuestion},
-        open_logins::{CLOSED, DECLINED, Opening, Page, Waiter, is_accepted},
+        open_logins::{CLOSED, DECLINED, OpeningPage, Page, Waiter, is_accepted},
     },
     wire::{Outcome, Raw, edit},
 };
@@ -162,7 +162,12 @@ async fn resume_login(
 }
 
 /// Begins a login, which continues even if all requests that need it are cancelled.
-fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: CancellationToken) -> Opening {
+fn open_page(
+    fleet: &Fleet,
+    server: ServerId,
+    number: u64,
+    closing: CancellationToken,
+) -> OpeningPage {
     let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(server));
     let tasks = fleet.context.tasks.clone();
     let fleet = fleet.this.clone();
@@ -186,7 +191,7 @@ fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: Cancellation
         }
     });
     let page = async move { opening.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
-    Opening { number, page: page.boxed().shared(), closing }
+    OpeningPage { number, page: page.boxed().shared(), closing }
 }
 
 /// The user that may be asked to log in.

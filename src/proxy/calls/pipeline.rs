@@ -2,8 +2,8 @@
 
 use super::{
     approval::check_approval,
+    authorize::authorize,
     call::{Call, Connection},
-    feature::authorize,
     forward_error::ForwardError,
     lease::lease,
     leased_request::{LeasedRequest, Sent},

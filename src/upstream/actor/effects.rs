@@ -12,7 +12,7 @@ use crate::{
     config,
     protocol::Era,
     upstream::{
-        AttemptError, ChangeAudience, Kinds, Lease, LoadError,
+        AttemptError, ChangeAudience, Lease, ListKinds, LoadError,
         attempt::{ConnectSetup, connect},
         carrier::ShutdownPolicy,
         connection::OwnedConnection,
@@ -121,7 +121,7 @@ impl ServerActor {
             self.shared.publish(catalog, origin, ChangeAudience::All);
         } else {
             self.refresh.not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
-            self.shared.stale.mark(Kinds::ALL);
+            self.shared.stale.mark(ListKinds::ALL);
         }
         self.first_attempt_over();
         if self.setup.context.reads_lists || connection.greeting.era == Era::Legacy {

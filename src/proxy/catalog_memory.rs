@@ -17,7 +17,7 @@ use crate::{
 
 /// The age at which an unchanged catalog is written again, so that its file shows when it was last
 /// seen.
-const KEEP_AGAIN: Duration = Duration::from_mins(10);
+const REWRITE_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The last catalog of each server for hosts that declare the same capabilities, and when it was
 /// written.
@@ -37,7 +37,9 @@ impl KeyedServer {
     }
 }
 
-pub(super) struct Memory {
+/// The catalogs on disk, read and written for the servers of the config, and what is kept with
+/// them: pins, remembered loads, and the reports about tools that were logged.
+pub(super) struct CatalogMemory {
     /// The file of remembered loads, if loads are remembered.
     pub(super) loads: Option<RememberedLoads>,
     /// The files; `None` where there is no cache directory.
@@ -53,7 +55,7 @@ pub(super) struct Memory {
     reported: Lock<HashSet<(ServerId, String)>>,
 }
 
-impl Memory {
+impl CatalogMemory {
     pub(super) fn new(cache: Option<Cache>, loads: Option<RememberedLoads>) -> Self {
         let (keys, kept, pins, seeds, reported) = Default::default();
         Self { loads, cache, keys, kept, pins, seeds, reported }
@@ -171,7 +173,7 @@ impl Memory {
         let place = (server, catalog.discovery.declared.clone());
         let is_kept = kept
             .get(&place)
-            .is_some_and(|(known, when)| when.elapsed() < KEEP_AGAIN && **known == **catalog);
+            .is_some_and(|(known, when)| when.elapsed() < REWRITE_INTERVAL && **known == **catalog);
         if !is_kept {
             kept.insert(place, (catalog.clone(), Instant::now()));
         }
