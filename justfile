@@ -1,4 +1,4 @@
-# What one does daily.
+# Daily commands.
 
 # All tests and checks, as CI runs them.
 check:
@@ -16,7 +16,7 @@ lint:
 bench *rows:
     cargo bench --bench table -- {{rows}}
 
-# Each fuzz target for so many minutes (default 1), on the nightly toolchain.
+# Each fuzz target for N minutes (default 1), on the nightly toolchain.
 fuzz *arguments:
     scripts/fuzz {{arguments}}
 
@@ -24,7 +24,7 @@ fuzz *arguments:
 eval-search *arguments:
     scripts/eval-search {{arguments}}
 
-# Many hosts and misbehaving servers at once, for so many minutes; fails on anything lost or leaked.
+# Many hosts and misbehaving servers at once, for N minutes; fails on anything lost or leaked.
 soak *arguments:
     scripts/soak {{arguments}}
 

@@ -99,7 +99,7 @@ impl VariableContext<'_> {
                 written.push_str(&ours);
                 length
             } else if rest.starts_with("${") {
-                // It has no end, so that it is no reference.
+                // Without an end this is not a reference.
                 written.push_str("$${");
                 2
             } else {

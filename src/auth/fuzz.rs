@@ -99,8 +99,8 @@ const REDIRECT_URI: &str = "http://127.0.0.1:7777/callback";
 /// Secrets that a server may repeat.
 const SECRETS: [&str; 2] = ["rt-8f31c0de", "s3cr3t value"];
 
-/// What servers and authorization servers send leads to a login at a permitted address, or to an
-/// error that is short and has no secrets.
+/// Any response of a server or an authorization server leads to a login at a permitted address, or
+/// to an error that is short and has no secrets.
 ///
 /// Arguments: the `WWW-Authenticate` header; the metadata of the server; the metadata of its
 /// authorization server; the response to a registration; the response to a request for tokens. The

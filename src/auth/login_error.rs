@@ -34,7 +34,7 @@ pub(crate) enum LoginError {
     Registration(String),
     #[error("the authorization server does not support the device flow; log in without --device")]
     NoDeviceFlow,
-    #[error("the login address is refused: {0}")]
+    #[error("dormouse does not open the authorization URL: {0}")]
     BadAddress(String),
     #[error("cannot listen on {address} for the browser's redirect: {cause}{}", hint(cause))]
     Callback { address: String, cause: std::io::Error },
@@ -42,7 +42,7 @@ pub(crate) enum LoginError {
     Refused(String),
     #[error("the response does not belong to this login, or was used before")]
     Foreign,
-    #[error("the response comes from another authorization server than {0}")]
+    #[error("the response comes from an authorization server other than {0}")]
     WrongIssuer(String),
     #[error("the authorization server issued no token: {0}")]
     TokenExchange(String),

@@ -90,7 +90,8 @@ impl<'a> MergedLists<'a> {
         })
     }
 
-    /// Returns the resource templates to list. Of equal templates the first claimant's is listed.
+    /// Returns the resource templates to list. If several servers offer the same template, only the
+    /// first server's is listed.
     pub fn templates(self) -> Vec<Raw> {
         self.unique(|catalog| {
             let templates = catalog.templates.iter();

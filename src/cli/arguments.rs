@@ -238,8 +238,8 @@ pub(super) struct AddArguments {
     /// A header for each request to the URL; can be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(super) headers: Vec<String>,
-    /// What the server is for and when to use it; with it, the server sleeps until an agent needs
-    /// it
+    /// The purpose of the server and when to use it; a server with a description sleeps until it is
+    /// needed
     #[arg(short, long)]
     pub(super) description: Option<String>,
     /// The working directory of the server
@@ -348,7 +348,7 @@ pub(super) struct AppArguments {
     pub(super) project: bool,
 }
 
-/// Whether the changes are written; without either flag, the user is asked.
+/// Consent to write the changes; without either flag, the user is asked.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Consent {
     /// Write the changes without asking

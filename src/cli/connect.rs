@@ -272,7 +272,7 @@ fn read(app_file: &AppFile) -> anyhow::Result<Option<String>> {
     match crate::base::read_text(&app_file.path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).context("cannot read it"),
+        Err(error) => Err(error).context("cannot read the file"),
     }
 }
 

@@ -63,7 +63,7 @@ pub enum ConfigError {
     #[error("unknown profile {name:?}; known: \
         {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
     NoProfile { name: String, profiles: Vec<String> },
-    #[error("cannot record the trust in {place}")]
+    #[error("cannot save the trust record at {place}")]
     TrustStore { place: String, source: io::Error },
 }
 

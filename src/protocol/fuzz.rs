@@ -177,7 +177,7 @@ fn check_greeting(greeting: &Greeting, requested: &str) {
     assert_eq!(again.instructions, greeting.instructions);
 }
 
-/// What dormouse says in a handshake is what it reads.
+/// A handshake that dormouse writes is read back unchanged.
 fn check_own_handshake(capabilities: &Raw, info: &Raw, text: &str) {
     let answer = answer_initialize(text, capabilities, text);
     check_json(&answer);

@@ -106,7 +106,7 @@ impl CatalogMemory {
         cache.read(&key, Some(declared))
     }
 
-    /// Reads the last catalog of a server, for whatever capabilities.
+    /// Reads the last catalog of a server, whatever capabilities were declared to it.
     pub(super) fn last(&self, server: ServerId) -> Option<ServerCatalog> {
         let (cache, key) = self.place(server)?;
         Some(cache.read(&key, None)?.catalog)

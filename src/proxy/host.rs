@@ -105,7 +105,7 @@ pub(crate) struct Caller {
     pub peer: Peer,
     /// The host's progress token, if it wants progress.
     pub progress_token: Option<Raw>,
-    /// The number of progress notifications that dormouse has sent of its own.
+    /// The number of progress notifications that dormouse has sent on its own.
     pub(super) beats: Arc<AtomicU32>,
     /// The least severe log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,

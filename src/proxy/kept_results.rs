@@ -108,11 +108,9 @@ impl CutText {
         let note = if after.is_empty() {
             format!("[dormouse: page {number} is the last one]")
         } else {
-            format!(
-                "[dormouse: page {number}; read the next one as the resource {URI_PREFIX}{}?page={} ]",
-                self.id,
-                number + 1
-            )
+            let (id, next) = (&self.id, number + 1);
+            let uri = format!("{URI_PREFIX}{id}?page={next}");
+            format!("[dormouse: page {number}; read the next one as the resource {uri} ]")
         };
         Some((page, note))
     }

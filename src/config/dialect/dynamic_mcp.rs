@@ -46,7 +46,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Readi
     let rules = ReadingRules {
         variables: Variables::Process,
         keeps_undefined: true,
-        // Its flag is for servers that have no timeout of their own.
+        // The flag of dynamic-mcp is for servers that have no timeout of their own.
         keeps_idle_timeouts: true,
         ..ReadingRules::default()
     };

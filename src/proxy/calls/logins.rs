@@ -144,7 +144,7 @@ async fn resume_login(
 ) -> Option<Outcome> {
     let request = caller.request.as_ref()?;
     let answer = edit::get(responses, KEY);
-    // A host whose user was not asked has nothing to answer.
+    // If the user was not asked, no answer is expected.
     let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
     let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
     let finished = match tokio::time::timeout(patience, page.finished()).await {

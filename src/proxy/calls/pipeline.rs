@@ -45,7 +45,7 @@ pub(in crate::proxy) async fn run(fleet: &Fleet, call: Call<'_>) -> Result<Outco
     answered
 }
 
-/// A request that is authorized and leased, and that its flow sends in a way of its own.
+/// A request that is authorized and leased, and that the caller of [`open`] sends itself.
 pub(in crate::proxy) struct OpenedCall {
     pub(in crate::proxy) instance: Instance,
     pub(in crate::proxy) lease: Lease,

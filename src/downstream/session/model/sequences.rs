@@ -199,7 +199,7 @@ fn hosts_get_exactly_their_messages_and_servers_exactly_their_subscriptions() {
     assert!(is_complete, "something never happens: {kinds:?}");
 }
 
-/// Plays actions of which each follows the one before after a number of milliseconds.
+/// Plays actions, each a number of milliseconds after the previous one.
 fn check(actions: impl IntoIterator<Item = (Millis, Action)>) {
     let steps = actions.into_iter().map(|(after, action)| Step { after, action });
     let sequence = Sequence { setting: (), events: steps.collect() };
