@@ -178,9 +178,9 @@ fn check_moved(entry: &Map<String, Value>) {
     let file = ConfigFile::in_memory("dormouse.json", "{}");
     let found = find_secrets("s", entry);
     let (file, moved) = move_secrets(&file, "s", entry, &found, "");
-    let names: HashSet<String> = file.variable_names().into_iter().collect();
+    let names: HashSet<String> = file.env_file().names().into_iter().collect();
     let variables = names.into_iter().map(|name| {
-        let value = file.variable(&name).expect("it was listed");
+        let value = file.env_file().value(&name).expect("it was listed");
         (name, value)
     });
     let variables = Environment::from_pairs(variables);

@@ -198,7 +198,7 @@ pub(crate) fn move_secrets(
         let numbered = (2..).map(|number| format!("{of_server}_{number}"));
         let mut names = [secret.variable.clone(), of_server.clone()].into_iter().chain(numbered);
         let is_free = |name: &String| {
-            if let Some(value) = file.variable(name) {
+            if let Some(value) = file.env_file().value(name) {
                 return value == secret.value;
             }
             let is_meant = environment.get(name).is_none_or(|value| value == secret.value);
@@ -206,7 +206,7 @@ pub(crate) fn move_secrets(
             is_meant && !file.text().contains(&reference) && !others.contains(&reference)
         };
         let variable = names.find(is_free).expect("there is no end to numbers");
-        if file.variable(&variable).is_none() {
+        if file.env_file().value(&variable).is_none() {
             file = file.with_variables(&env_line(&variable, &secret.value));
         }
         kept.push(PlaintextSecret { variable, ..secret.clone() });
@@ -352,8 +352,8 @@ mod tests {
         for value in values {
             let line = env_line("TOKEN", value) + &env_line("NEXT", "n");
             let file = ConfigFile::in_memory("dormouse.json", "{}").with_variables(&line);
-            assert_eq!(file.variable("TOKEN").as_deref(), Some(value), "{line}");
-            assert_eq!(file.variable("NEXT").as_deref(), Some("n"), "{line}");
+            assert_eq!(file.env_file().value("TOKEN").as_deref(), Some(value), "{line}");
+            assert_eq!(file.env_file().value("NEXT").as_deref(), Some("n"), "{line}");
         }
     }
 
@@ -365,6 +365,6 @@ mod tests {
         };
         let (file, entry) = move_secrets(&file, "s", &entry, &find_secrets("s", &entry), "");
         assert_eq!(entry["env"]["TOKEN"], "${S_TOKEN}");
-        assert_eq!(file.variable("S_TOKEN").as_deref(), Some("it's $x"));
+        assert_eq!(file.env_file().value("S_TOKEN").as_deref(), Some("it's $x"));
     }
 }

@@ -25,7 +25,7 @@ use super::{
     discovery::{AuthServer, metadata_urls},
     guarded_client::{GuardedClient, GuardedClientError, normalized},
     login_error::{TokenError, scrubbed},
-    login_store::{LoginFile, StoredSecrets},
+    login_file::{LoginFile, StoredSecrets},
     login_url::checked_login_url,
     redaction::redacted,
     registration::RegistrationResponse,

@@ -25,6 +25,7 @@ mod guarded_client;
 mod keychain;
 mod login_command;
 mod login_error;
+mod login_file;
 mod login_key;
 mod login_store;
 mod login_store_error;

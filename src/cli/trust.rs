@@ -19,7 +19,7 @@ pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let entries = Value::Object(file.entries()?);
     let secrets = find_secrets_in_text(Path::new("entries.json"), &entries.to_string());
     let entries = mask_secrets_in_value(&entries, &secrets);
-    let variables = file.variable_names();
+    let variables = file.env_file().names();
     file.trust(&settings::trust_store()?)?;
     outln!("trusted {} with its present content; it may run:", file.path.display());
     for (name, entry) in entries.as_object().into_iter().flatten() {

@@ -1,20 +1,12 @@
 //! A config file, found and read.
 
-use std::{
-    borrow::Cow,
-    path::{Path, PathBuf},
-};
+use std::{borrow::Cow, path::PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Dialect, Environment, ParsedConfig, TrustStore,
-    app_file_names::AppFileNames,
-    document::Document,
-    environment::{self, assignments},
-    format::Format,
-    parse::parse,
-    trust::place_fingerprint,
+    ConfigError, Dialect, Environment, ParsedConfig, TrustStore, app_file_names::AppFileNames,
+    document::Document, env_file::EnvFile, format::Format, parse::parse, trust::place_fingerprint,
 };
 use crate::base::{read_at_most, read_bounded};
 
@@ -38,8 +30,8 @@ impl FoundConfig {
     /// If one of them cannot be read.
     pub(crate) fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
         let is_known = store.is_some_and(|store| store.knows(&self.path));
-        let has_variables = !self.needs_trust || is_known;
-        ConfigFile::read(self, has_variables)
+        let may_read_env = !self.needs_trust || is_known;
+        ConfigFile::read(self, may_read_env)
     }
 
     /// Reads the file and `.env` next to it, for a user who decides whether to trust them.
@@ -56,60 +48,46 @@ impl FoundConfig {
 pub(crate) struct ConfigFile {
     pub path: PathBuf,
     pub(super) needs_trust: bool,
-    /// True if `.env` may be read.
-    pub(super) has_variables: bool,
     pub(super) text: Vec<u8>,
-    /// The content of `.env` next to the file; empty if there is none.
-    pub(super) variables: Vec<u8>,
+    pub(super) env_file: EnvFile,
     /// True if the file exists.
     pub(super) is_written: bool,
     pub(super) app_file_names: AppFileNames,
 }
 
 impl ConfigFile {
-    /// Reads a file, and `.env` next to it if `has_variables` is set.
-    fn read(found: FoundConfig, has_variables: bool) -> Result<Self, ConfigError> {
+    /// Reads a file, and `.env` next to it if `may_read_env` is set.
+    fn read(found: FoundConfig, may_read_env: bool) -> Result<Self, ConfigError> {
         let FoundConfig { path, needs_trust, app_file_names } = found;
-        let unreadable = |path: &Path, source| {
-            let path = path.to_owned();
-            ConfigError::Unreadable { path, source }
-        };
         // A config that the user names may be a pipe.
         let text = if needs_trust {
             read_bounded(&path, MAX_CONFIG_BYTES)
         } else {
             read_at_most(&path, MAX_CONFIG_BYTES)
         };
-        let text = text.map_err(|source| unreadable(&path, source))?;
-        let env_file = path.with_file_name(".env");
-        let variables = if has_variables && env_file.is_file() {
-            read_bounded(&env_file, environment::MAX_VARIABLES)
-                .map_err(|source| unreadable(&env_file, source))?
-        } else {
-            Vec::new()
-        };
-        let is_written = true;
-        Ok(Self { path, needs_trust, has_variables, text, variables, is_written, app_file_names })
+        let unreadable = |path| |source| ConfigError::Unreadable { path, source };
+        let text = text.map_err(unreadable(path.clone()))?;
+        let env_file = EnvFile::read(&path, may_read_env);
+        let env_file = env_file.map_err(unreadable(path.with_file_name(".env")))?;
+        Ok(Self { path, needs_trust, text, env_file, is_written: true, app_file_names })
     }
 
     /// Returns a file that does not exist yet. A `.env` may exist in its directory.
     pub(crate) fn unwritten(path: PathBuf, text: &str, app_file_names: AppFileNames) -> Self {
         let text = text.as_bytes().to_vec();
-        let variables = read_bounded(&path.with_file_name(".env"), environment::MAX_VARIABLES);
-        let variables = variables.unwrap_or_default();
-        let (needs_trust, has_variables, is_written) = (false, true, false);
-        Self { path, needs_trust, has_variables, text, variables, is_written, app_file_names }
+        let env_file = EnvFile::next_to_new(&path);
+        Self { path, needs_trust: false, text, env_file, is_written: false, app_file_names }
     }
 
     /// Returns a file that is not on the disk, without a `.env`.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn in_memory(path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+        let path = path.into();
         Self {
-            path: path.into(),
+            env_file: EnvFile::absent(&path),
+            path,
             needs_trust: false,
-            has_variables: true,
             text: text.into(),
-            variables: Vec::new(),
             is_written: true,
             app_file_names: AppFileNames::default(),
         }
@@ -120,9 +98,9 @@ impl ConfigFile {
     /// # Errors
     /// If it cannot be read any more.
     pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
-        let Self { needs_trust, has_variables, app_file_names, .. } = *self;
+        let Self { needs_trust, app_file_names, .. } = *self;
         let found = FoundConfig { path: self.path.clone(), needs_trust, app_file_names };
-        Self::read(found, has_variables)
+        Self::read(found, self.env_file.may_read())
     }
 
     /// Validates the file.
@@ -154,15 +132,9 @@ impl ConfigFile {
         })
     }
 
-    /// Returns the names of the variables in `.env`.
-    pub(crate) fn variable_names(&self) -> Vec<String> {
-        assignments(&self.variables).0.into_iter().map(|(name, _)| name).collect()
-    }
-
-    /// Returns the value of a variable in `.env`.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let pairs = assignments(&self.variables).0.into_iter().rev();
-        pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    /// Returns the `.env` next to the file.
+    pub(crate) fn env_file(&self) -> &EnvFile {
+        &self.env_file
     }
 
     /// Returns whether the file was found in the working directory.
@@ -195,7 +167,7 @@ impl ConfigFile {
 
     /// Returns the variables of the process and of `.env`.
     pub(crate) fn environment(&self) -> Environment {
-        Environment::of_process().with_lines_of_env_file(&self.path, &self.variables)
+        Environment::of_process().with_env_file(&self.env_file)
     }
 
     /// Checks that a config found in the working directory was trusted with this content.
@@ -228,6 +200,6 @@ impl ConfigFile {
 
     /// Returns the content that is trusted: with `.env`, since its values can be part of a command.
     pub(crate) fn content(&self) -> Vec<u8> {
-        [self.text.as_slice(), b"\0", &self.variables].concat()
+        [self.text.as_slice(), b"\0", self.env_file.lines()].concat()
     }
 }

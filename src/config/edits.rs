@@ -1,6 +1,6 @@
 //! Edits of a config file in place: the surrounding text and concurrent changes are preserved.
 
-use crate::base::{ReplaceError, create_file, make_private, replace_file};
+use crate::base::{ReplaceError, create_file, replace_file};
 use serde_json::{Map, Value};
 
 use super::{
@@ -131,12 +131,8 @@ impl ConfigFile {
     /// Returns the file with more lines in the `.env` file next to it.
     #[must_use]
     pub(crate) fn with_variables(&self, lines: &str) -> Self {
-        let mut variables = self.variables.clone();
-        if !lines.is_empty() && variables.last().is_some_and(|last| *last != b'\n') {
-            variables.push(b'\n');
-        }
-        variables.extend(lines.as_bytes());
-        Self { variables, ..self.clone() }
+        let file = self.clone();
+        Self { env_file: file.env_file.with_lines(lines), ..file }
     }
 
     /// Writes this in place of `before`, including `.env`. If `before` was trusted, so is this.
@@ -148,9 +144,7 @@ impl ConfigFile {
         before: &Self,
         store: Option<&TrustStore>,
     ) -> Result<(), Unchanged> {
-        if self.variables != before.variables {
-            self.replace_variables(before)?;
-        }
+        self.env_file.replace(&before.env_file)?;
         if before.is_written {
             replace_file(&self.path, &before.text, &self.text)?;
         } else {
@@ -163,16 +157,5 @@ impl ConfigFile {
             self.trust(store)?;
         }
         Ok(())
-    }
-
-    /// The file contains secrets from now on.
-    fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
-        let path = self.path.with_file_name(".env");
-        let failed = |cause| ReplaceError::write(&path, cause);
-        if !path.exists() {
-            return create_file(&path, &self.variables).map_err(failed);
-        }
-        make_private(&path).map_err(failed)?;
-        replace_file(&path, &before.variables, &self.variables)
     }
 }

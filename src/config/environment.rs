@@ -1,16 +1,12 @@
 //! The variables that `${VAR}` in a config can name: those of the process, and those of `.env`.
 
+use super::env_file::{EnvFile, MAX_VARIABLES, assignments};
 use crate::base::read_at_most;
 use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
 };
-
-/// Maximum size of a value in `.env`, in bytes: values may be composed of each other.
-const MAX_VALUE: usize = 64 * 1024;
-/// Maximum number of references to variables in `.env`.
-const MAX_REFERENCES: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -61,12 +57,11 @@ impl Environment {
     /// Adds the lines of the `.env` file next to the config. It may belong to another program, so
     /// that other lines cause only a warning.
     #[must_use]
-    pub(super) fn with_lines_of_env_file(mut self, config: &Path, lines: &[u8]) -> Self {
-        let malformed = self.add(lines);
+    pub(super) fn with_env_file(mut self, file: &EnvFile) -> Self {
+        let malformed = self.add(file.lines());
         if malformed > 0 {
-            let path = config.with_file_name(".env");
             tracing::warn!(
-                path = %path.display(), malformed,
+                path = %file.path().display(), malformed,
                 "skipped lines that are not NAME=value",
             );
         }
@@ -96,31 +91,12 @@ impl Environment {
     }
 }
 
-/// Returns the assignments of a `.env` file in order, and the number of other lines. Values are
-/// bounded.
-pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
-    let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
-    if memchr::memchr_iter(b'$', lines).count() > MAX_REFERENCES {
-        return (Vec::new(), lines.split(|byte| *byte == b'\n').count());
-    }
-    let (mut found, mut malformed) = (Vec::new(), 0);
-    for pair in dotenvy::from_read_iter(lines) {
-        match pair {
-            // Each line may double the previous one, so that later lines are not read.
-            Ok((_, value)) if value.len() > MAX_VALUE => return (found, malformed + 1),
-            Ok(pair) => found.push(pair),
-            Err(_) => malformed += 1,
-        }
-    }
-    (found, malformed)
-}
-
-/// Maximum size of a `.env` file, in bytes.
-pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::env_file::{MAX_REFERENCES, MAX_VALUE},
+        *,
+    };
 
     #[test]
     fn variables_that_double_each_other_stay_small() {

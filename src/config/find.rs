@@ -139,9 +139,9 @@ mod tests {
         write(".env", "A=1");
         let store = trust_store_in(directory.path());
         let found = find_to_trust(None, directory.path(), AppFileNames::default()).unwrap();
-        assert_eq!(found.clone().read(Some(&store)).unwrap().variable("A"), None);
+        assert_eq!(found.clone().read(Some(&store)).unwrap().env_file().value("A"), None);
         found.clone().read_to_trust().unwrap().trust(&store).unwrap();
-        assert_eq!(found.read(Some(&store)).unwrap().variable("A").as_deref(), Some("1"));
+        assert_eq!(found.read(Some(&store)).unwrap().env_file().value("A").as_deref(), Some("1"));
     }
 
     #[cfg(unix)]
@@ -156,7 +156,7 @@ mod tests {
                 .unwrap()
                 .read_to_trust()
         };
-        assert_eq!(read(&named).unwrap().variables, b"", "a device is no .env");
+        assert_eq!(read(&named).unwrap().env_file.lines(), b"", "a device is no .env");
         assert!(matches!(read(Path::new("/dev/zero")), Err(ConfigError::Unreadable { .. })));
     }
 

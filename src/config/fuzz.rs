@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     ConfigEdit, ConfigError, ConfigFile, Edit, Environment, Format, Launch, MAX_PROBLEMS, Mask,
     ParsedConfig, Problem, Remote, ServerConfig, Transport, convert,
-    environment::assignments,
+    env_file::assignments,
     excerpt,
     expand::MAX_EXPANSION,
     parse,

@@ -12,6 +12,7 @@ mod document;
 mod document_reader;
 mod duration;
 mod edits;
+mod env_file;
 mod environment;
 mod excerpt;
 mod expand;

@@ -26,13 +26,13 @@ mod tests {
     use super::{entries::literal, *};
     use crate::config::{
         ClientProof, ConfigError, Environment, MAX_PROBLEMS, ParsedConfig, Startup, Surface,
-        Transport, parse,
+        Transport, env_file::EnvFile, parse,
     };
 
     fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
-        let file = b"SET=file\nONLY=file\n";
+        let file = EnvFile::absent(Path::new("c.json")).with_lines("SET=file\nONLY=file\n");
         let environment = Environment::from_pairs([("SET", "process"), ("TOKEN", "process")]);
-        let environment = environment.with_lines_of_env_file(Path::new("c.json"), file);
+        let environment = environment.with_env_file(&file);
         parse(text, Path::new("c.json"), &environment)
     }
 

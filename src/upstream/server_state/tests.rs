@@ -243,3 +243,23 @@ fn hosts_are_told_of_a_failed_study_that_is_no_strike() {
     assert_eq!(life.log(), ["start", "unreachable", "refuse"]);
     assert!(matches!(life.state, Some(ServerState::Unloaded { strikes: 0 })));
 }
+
+#[test]
+fn retired_server_finishes_what_is_in_flight_and_is_not_connected_again() {
+    let mut life = life(Startup::Eager);
+    life.play(ServerEvent::Wanted).connect();
+    life.play(ServerEvent::Retired).play(ServerEvent::Wanted);
+    assert!(matches!(life.state, Some(ServerState::Retiring { connection: 1 })));
+    life.play(ServerEvent::Unsuitable).play(ServerEvent::Idled);
+    assert!(matches!(life.state, Some(ServerState::Ended { remaining: Some(1) })));
+    life.play(ServerEvent::Wanted);
+    assert_eq!(life.log(), ["start", "admit", "forget", "refuse, ending", "refuse, ending"]);
+}
+
+#[test]
+fn server_that_is_retired_without_a_connection_refuses_its_callers() {
+    let mut life = life(Startup::Lazy);
+    life.play(ServerEvent::Wanted).play(ServerEvent::Retired);
+    assert!(matches!(life.state, Some(ServerState::Ended { remaining: None })));
+    assert_eq!(life.log(), ["start", "forget", "refuse, ending"]);
+}
