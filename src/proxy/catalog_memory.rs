@@ -19,9 +19,14 @@ use crate::{
 /// seen.
 const REWRITE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The last catalog of each server for hosts that declare the same capabilities, and when it was
-/// written.
-type LastCatalogs = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
+/// The last catalog of each server for hosts that declare the same capabilities.
+type LastCatalogs = HashMap<(ServerId, Vec<String>), LastCatalog>;
+
+struct LastCatalog {
+    catalog: Arc<ServerCatalog>,
+    /// When it was given to be written; `None` after that has failed.
+    written: Option<Instant>,
+}
 
 /// A server's config and the key of its catalog, which is made at the first use because it reads
 /// the disk.
@@ -173,9 +178,11 @@ impl CatalogMemory {
         let place = (server, catalog.discovery.declared.clone());
         let is_kept = kept
             .get(&place)
-            .is_some_and(|(known, when)| when.elapsed() < REWRITE_INTERVAL && **known == **catalog);
+            .filter(|last| last.written.is_some_and(|when| when.elapsed() < REWRITE_INTERVAL))
+            .is_some_and(|last| *last.catalog == **catalog);
         if !is_kept {
-            kept.insert(place, (catalog.clone(), Instant::now()));
+            let written = Some(Instant::now());
+            kept.insert(place, LastCatalog { catalog: catalog.clone(), written });
         }
         !is_kept
     }
@@ -190,12 +197,15 @@ impl CatalogMemory {
     ) -> Option<BTreeSet<String>> {
         let (cache, key) = self.place(server)?;
         let place = (server, declared.to_vec());
-        let newest = self.kept.lock().get(&place)?.0.clone();
+        let newest = self.kept.lock().get(&place)?.catalog.clone();
         match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
             Ok(changed) => Some(changed),
             Err(error) => {
                 tracing::warn!(server = name, %error, "cannot store the catalog");
-                self.kept.lock().remove(&place);
+                // Another writer may have a newer catalog to write, and finds it here.
+                if let Some(last) = self.kept.lock().get_mut(&place) {
+                    last.written = None;
+                }
                 None
             }
         }
@@ -222,5 +232,32 @@ impl CatalogMemory {
     pub(super) fn is_first_report(&self, server: ServerId, what: String) -> bool {
         let mut reported = self.reported.lock();
         reported.insert((server, what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{proxy::testing::parse_config, store::FileStore};
+
+    #[test]
+    fn catalog_is_written_after_the_write_of_an_older_one_has_failed() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("catalogs");
+        let memory =
+            CatalogMemory::new(Some(Cache::new(Arc::new(FileStore::new(&directory)))), None);
+        let config = parse_config(r#"{"mcpServers": {"s": {"command": "s"}}}"#).servers.remove(0);
+        let server = ServerId(0);
+        memory.adopt(server, &Arc::new(config));
+        let older = Arc::new(ServerCatalog::unknown());
+        let mut newer = ServerCatalog::unknown();
+        newer.greeting.instructions = Some("newer".to_owned());
+        let newer = Arc::new(newer);
+        std::fs::write(&directory, "not a directory").unwrap();
+        assert!(memory.is_news(server, &older) && memory.is_news(server, &newer));
+        assert!(memory.write(server, "s", &[]).is_none(), "the directory cannot be made");
+        std::fs::remove_file(&directory).unwrap();
+        assert!(memory.write(server, "s", &[]).is_some());
+        assert_eq!(memory.last(server).as_ref(), Some(&*newer));
     }
 }
