@@ -88,7 +88,7 @@ fn start(add: AddRow<'_>) {
 }
 
 fn idle(add: AddRow<'_>) {
-    for (count, bars) in [(10, (6.0, 3200.0)), (100, (9.0, 5500.0))] {
+    for (count, bars) in [(10, (7.5, 3200.0)), (100, (9.0, 5500.0))] {
         let client = Client::spawn(&lazy_servers(count));
         idle_costs(add, client, count, &format!("{count} lazy servers"), bars);
     }

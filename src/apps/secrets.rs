@@ -241,8 +241,8 @@ pub(crate) fn mask_secrets_in_value(value: &Value, secrets: &[PlaintextSecret]) 
 
 /// Returns the line of a `.env` file that sets this variable.
 fn env_line(name: &str, value: &str) -> String {
-    // Some readers take a backslash before the last single quote for an escape.
-    if value.contains(['\'', '\n', '\\']) {
+    // dotenvy takes a backslash before the closing single quote for an escape.
+    if value.contains(['\'', '\n']) || value.ends_with('\\') {
         let mut escaped = String::new();
         for c in value.chars() {
             match c {

@@ -274,7 +274,7 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let is_named = !is_place && NAMES.iter().any(|part| name.contains(part)) && !is_setting
         || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
         || words.last() == Some(&"pass") && !is_setting;
-    let has_look = SECRET_PREFIXES.iter().any(|beginning| value.starts_with(beginning))
+    let has_look = SECRET_PREFIXES.iter().any(|prefix| value.starts_with(prefix))
         && value.len() >= MIN_RANDOM_BYTES;
     if is_named || has_look {
         return Some(value);

@@ -19,7 +19,7 @@ use tokio::{sync::mpsc, time::Instant};
 /// several steps.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Maximum time to wait for that, for files that are written all the time.
-const MAX_SETTLING: Duration = Duration::from_secs(2);
+const MAX_SETTLE_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) struct Watch {
     files: Vec<PathBuf>,
@@ -63,7 +63,7 @@ impl Watch {
     /// Resolves when one of the files may have changed, and no more events arrive.
     pub(crate) async fn changed(&mut self) {
         self.concerning().await;
-        let latest = Instant::now() + MAX_SETTLING;
+        let latest = Instant::now() + MAX_SETTLE_TIME;
         while Instant::now() < latest
             && tokio::time::timeout(SETTLE_TIMEOUT, self.concerning()).await.is_ok()
         {}

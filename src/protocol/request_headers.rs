@@ -1,5 +1,5 @@
-//! The HTTP headers of MCP, and those in which a modern request repeats parts of its message
-//! (2026-07-28, basic/transports/streamable-http, Request Metadata), as pure functions of it.
+//! The HTTP headers of MCP. Those that repeat parts of a modern request (2026-07-28,
+//! basic/transports/streamable-http, Request Metadata) are pure functions of its message.
 
 use super::method;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -17,7 +17,7 @@ pub(crate) const NAME: &str = "mcp-name";
 pub(crate) const PARAMETER: &str = "mcp-param-";
 /// The id of a legacy session (2025-11-25, basic/transports, Session Management).
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
-/// The last event that a legacy host or dormouse has got of a stream (Resumability and Redelivery).
+/// The last event that a client has received on a stream (Resumability and Redelivery).
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Returns the member of `params` that `Mcp-Name` repeats, if requests of this method have one. For

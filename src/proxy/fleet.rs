@@ -30,7 +30,7 @@ pub(crate) struct Fleet {
     pub(super) asking: Asking,
     pub(super) calls: CallState,
     pub(super) extensions: ExtensionState,
-    pub(super) memory: CatalogMemory,
+    pub(super) catalog_memory: CatalogMemory,
     pub(super) events: Events,
 }
 

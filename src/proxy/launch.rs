@@ -87,7 +87,7 @@ impl Fleet {
                 asking,
                 calls: CallState::default(),
                 extensions: ExtensionState::default(),
-                memory,
+                catalog_memory: memory,
                 events,
             }
         });
@@ -98,7 +98,8 @@ impl Fleet {
     /// Connects the eager servers in the background, learns what the hybrid ones have, and loads
     /// again what was loaded when dormouse last ended.
     pub(crate) fn start(&self) {
-        let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
+        let remembered =
+            self.catalog_memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
         let snapshot = self.board.snapshot();
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
         let loaded: HashSet<ServerId> = offers

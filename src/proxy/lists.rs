@@ -125,7 +125,8 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         matches!(presence, Some(Presence::Offered { .. }))
     };
     let is_eager = fleet.servers.config(server).startup == Startup::Eager && !is_own;
-    if !is_unknown || is_eager && !needs_help(upstream.as_ref()) {
+    // An eager server connects by itself and is announced then, unless it is stalled.
+    if !is_unknown || is_eager && !is_stalled(upstream.as_ref()) {
         return Ok(());
     }
     // Hosts list at their start, and must not ask their users then.
@@ -135,9 +136,9 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     }
 }
 
-/// Returns whether an eager server cannot be had without a user. Any other is being connected, and
-/// is announced then.
-fn needs_help(upstream: Option<&Upstream>) -> bool {
+/// Returns whether a server waits for a login or for its next attempt, so that a caller has to load
+/// it.
+fn is_stalled(upstream: Option<&Upstream>) -> bool {
     let phase = upstream.map(|upstream| upstream.status().phase);
     matches!(phase, Some(Phase::AwaitingLogin | Phase::BackingOff))
 }

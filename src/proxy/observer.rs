@@ -40,7 +40,7 @@ impl ServerObserver for InstanceObserver {
                 let is_live = offer.presence.origin().is_some()
                     || origin == LoadOrigin::OwnAccord
                     || fleet.board.is_requested(offer);
-                let exposed = is_live.then(|| fleet.memory.expose(offer, &catalog))?;
+                let exposed = is_live.then(|| fleet.catalog_memory.expose(offer, &catalog))?;
                 Some(Presence::Live { exposed, origin })
             });
         });

@@ -34,10 +34,10 @@ pub(super) fn overview_of(
     let roster = fleet.servers.roster();
     let (shared, config) = (fleet.servers.shared(server), roster.slot(server).shown.clone());
     let catalog = shared.catalog();
-    let recalled = || Some(Arc::new(fleet.memory.last(server)?));
+    let recalled = || Some(Arc::new(fleet.catalog_memory.last(server)?));
     let inventory = catalog.or_else(recalled).map(|catalog| {
         let changed: BTreeSet<String> =
-            fleet.memory.suspicious(server, config.settings.pin, &catalog);
+            fleet.catalog_memory.suspicious(server, config.settings.pin, &catalog);
         Inventory::of(&config, &catalog, &changed)
     });
     let mut status = statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status());

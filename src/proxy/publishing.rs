@@ -105,7 +105,7 @@ fn present_requested(fleet: &Fleet, offer: OfferId) {
     let Some(catalog) = fleet.servers.shared(offer.server()).catalog() else { return };
     publish(fleet, instance, ChangeAudience::All, |candidate| {
         (candidate.id == offer && is_offered(candidate)).then(|| Presence::Live {
-            exposed: fleet.memory.expose(candidate, &catalog),
+            exposed: fleet.catalog_memory.expose(candidate, &catalog),
             origin: LoadOrigin::HostsRequest,
         })
     });
@@ -124,7 +124,7 @@ fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) 
 
 /// Remembers a load for the next run.
 fn remember_load(fleet: &Fleet, offer: &Offer) {
-    let Some(remembered) = fleet.memory.loads.clone() else { return };
+    let Some(remembered) = fleet.catalog_memory.loads.clone() else { return };
     let name = offer.name.clone();
     fleet.context.tasks.spawn(run_blocking(move || {
         if let Err(error) = remembered.add(&name) {

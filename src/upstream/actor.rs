@@ -132,7 +132,7 @@ impl ServerActor {
                 ActorEvent::Command(command) => self.handle_command(command),
                 ActorEvent::Attempted(outcome) => self.finish_attempt(outcome),
                 ActorEvent::Died => self.handle_death(),
-                ActorEvent::Idled => self.sleep_if_unused(),
+                ActorEvent::Idled => self.close_if_unused(),
                 ActorEvent::RetryDue => self.apply(ServerEvent::RetryDue),
                 ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
                 ActorEvent::Expired => self.handle_expiry(),
@@ -250,7 +250,7 @@ impl ServerActor {
             _ if self.connection().is_none() => Ok(()),
             _ if self.shared.subscriptions.has_uris() => Err(StaysAwake::Subscribed),
             _ => {
-                self.sleep_if_unused();
+                self.close_if_unused();
                 if self.connection().is_some() { Err(StaysAwake::InUse) } else { Ok(()) }
             }
         }
@@ -344,8 +344,8 @@ impl ServerActor {
         self.apply(ServerEvent::Died);
     }
 
-    /// Has the connection closed, unless a use has begun since the timeout.
-    fn sleep_if_unused(&mut self) {
+    /// Closes the connection, unless a use has begun since the timeout.
+    fn close_if_unused(&mut self) {
         if !self.connection().is_some_and(|connection| connection.activity.try_close()) {
             return;
         }
@@ -422,7 +422,7 @@ impl ServerActor {
         }
     }
 
-    /// Ends what a server that has ended leaves.
+    /// Drops the attempt, and ends the connection and the process that remain.
     async fn finish(mut self) {
         self.first_attempt_over();
         // Dropping an attempt kills the process that it started.
@@ -452,7 +452,7 @@ async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, Att
     }
 }
 
-/// As [`poll_work`], with what the refresh covers.
+/// Returns the outcome of a refresh and its `announced_before`; never resolves if there is none.
 async fn poll_refresh(
     running: &mut Option<RunningRefresh>,
 ) -> (Result<Box<FetchedLists>, AttemptError>, u64) {

@@ -65,8 +65,8 @@ impl Upstream {
         Self(shared)
     }
 
-    /// Adds a subscription of an earlier instance. The server is told when it is connected, and the
-    /// actor need not be, since an instance without a connection cannot become idle.
+    /// Adds a subscription of an earlier instance, which the server is told when it is connected.
+    /// The actor is not told: this instance has no connection yet, or knows the subscription.
     pub(crate) fn restore_subscription(&self, uri: &str) {
         self.0.subscriptions.set(uri, true);
     }
@@ -275,7 +275,7 @@ impl Upstream {
     }
 
     fn send(&self, command: ActorCommand) {
-        // The actor is gone only when dormouse ends.
+        // The actor has returned if the instance was retired or stopped.
         let _ = self.0.commands.send(command);
     }
 }

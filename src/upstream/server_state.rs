@@ -50,7 +50,7 @@ pub(super) enum ServerState<C> {
     Disabled,
     /// Replaced or removed in the config, and connected until nothing is in flight.
     Retiring { connection: C },
-    /// Nothing comes any more. The actor ends the remaining connection, and itself.
+    /// Handles no more events. The actor closes `remaining` and returns.
     Ended { remaining: Option<C> },
 }
 
@@ -122,7 +122,7 @@ pub(super) enum ServerEvent<C> {
     Unsuitable,
     /// The server was replaced or removed in the config.
     Retired,
-    /// dormouse ends.
+    /// The instance is not needed any more: dormouse ends, or the host that owns it has left.
     Stopped,
 }
 
@@ -143,7 +143,7 @@ pub(super) enum Effect<C> {
     /// The server can be offered again.
     PublishOffered,
     PublishEvicted(Arc<AttemptError>),
-    /// Let go of the catalog of a server that has ended, since its handle may be held for long.
+    /// Drop the catalog, since handles of a server that has ended may be held for long.
     ForgetCatalog,
 }
 
@@ -162,7 +162,7 @@ pub(super) enum LoadRefusal {
     LoginRequired {
         cause: Arc<AttemptError>,
     },
-    /// The server ends.
+    /// The server was retired or stopped.
     Ending,
     Gone,
 }
@@ -261,8 +261,9 @@ impl<C> ServerState<C> {
             Self::AwaitingLogin { purpose } => start(purpose),
             Self::Evicted | Self::Disabled => (self, vec![Effect::Refuse(LoadRefusal::Gone)]),
             // The actor has a caller wait, or gives it the connection.
-            Self::Loading(_) | Self::Awake { .. } => (self, Vec::new()),
-            Self::Retiring { .. } | Self::Ended { .. } => self.end_with(ServerEvent::Wanted),
+            Self::Loading(_) | Self::Awake { .. } | Self::Retiring { .. } | Self::Ended { .. } => {
+                (self, Vec::new())
+            }
         }
     }
 
@@ -283,7 +284,20 @@ impl<C> ServerState<C> {
             (state, ServerEvent::Connected(connection) | ServerEvent::Mismatched(connection)) => {
                 (state, vec![Effect::Close(connection)])
             }
-            (state, _) => (state, Vec::new()),
+            (
+                state,
+                ServerEvent::Wanted
+                | ServerEvent::CatalogWanted
+                | ServerEvent::Recalled
+                | ServerEvent::Failed(_)
+                | ServerEvent::Died
+                | ServerEvent::Idled
+                | ServerEvent::RetryDue
+                | ServerEvent::LoggedIn
+                | ServerEvent::Unsuitable
+                | ServerEvent::Retired
+                | ServerEvent::Stopped,
+            ) => (state, Vec::new()),
         }
     }
 }
@@ -292,7 +306,7 @@ fn ended<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
     (ServerState::Ended { remaining }, vec![Effect::Refuse(LoadRefusal::Ending)])
 }
 
-/// As [`ended`], for a server that the config does not have any more.
+/// Ends a server that was replaced or removed, and drops its catalog.
 fn forgotten<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
     let effects = vec![Effect::ForgetCatalog, Effect::Refuse(LoadRefusal::Ending)];
     (ServerState::Ended { remaining }, effects)

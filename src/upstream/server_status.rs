@@ -10,7 +10,7 @@ use super::{
     server_state::{AttemptPurpose, MAX_STRIKES, ServerState},
 };
 
-/// The states of a server in the config, without their data.
+/// The state of a server as reported. A server that is retiring counts as awake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Phase {
@@ -46,7 +46,7 @@ impl Status {
         Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_at }
     }
 
-    /// Notes a new state. The status of a server that has ended stays as it was.
+    /// Notes a new state. A server that has ended keeps its phase and strikes.
     pub(super) fn update<C>(&mut self, state: &ServerState<C>) {
         self.retry_at = None;
         self.phase = match state {

@@ -1,5 +1,5 @@
-//! The paths over HTTP that more than the router knows: those of health checks, and what a path
-//! gives access to.
+//! The paths over HTTP that the router, the guard and the limit of connections share: those of
+//! health checks, and what a path gives access to.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub(super) const HEALTH_CHECKS: [(&str, &str); 4] =
     [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/_healthz", "ok\n"), ("/_readyz", "ready\n")];
 
-/// First segments of paths that are not health checks, and are never taken for a server's name.
+/// First segments, in addition to those of health checks, that are never a server's name.
 const OWN_SEGMENTS: [&str; 4] = ["api", "mcp", "sse", "messages"];
 
 pub(super) fn is_health_check(path: &str) -> bool {

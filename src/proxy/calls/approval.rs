@@ -53,5 +53,7 @@ pub(super) async fn check_approval(
 /// share one snapshot, which may show another instance's catalog.
 fn has_changed(fleet: &Fleet, instance: Instance, tool: &str) -> bool {
     let catalog = instance.owner.and_then(|_| upstream(fleet, instance).catalog());
-    catalog.is_some_and(|catalog| fleet.memory.blocked(instance.server, &catalog).contains(tool))
+    catalog.is_some_and(|catalog| {
+        fleet.catalog_memory.blocked(instance.server, &catalog).contains(tool)
+    })
 }

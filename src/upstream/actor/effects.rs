@@ -135,7 +135,7 @@ impl ServerActor {
         }
         if !is_needed {
             // The lists have been read, and no host needs more.
-            self.sleep_if_unused();
+            self.close_if_unused();
         }
     }
 
