@@ -31,7 +31,7 @@ pub fn peak_memory(process: u32) -> u64 {
 
 /// Waits until `condition` holds; panics with `what` if it never does.
 pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..6000 {
+    for _ in 0..1500 {
         if condition() {
             return;
         }
