@@ -17,11 +17,11 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    AttemptError, ChangeAudience, Lease, ListKinds, LoadError, StaysAwake,
-    attempt::{ConnectSetup, ConnectedServer},
+    AttemptError, ChangeAudience, Context, Lease, ListKinds, LoadError, StaysAwake,
+    attempt::ConnectedServer,
     carrier::ShutdownPolicy,
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
@@ -36,6 +36,7 @@ use crate::{
     catalog::{LoadOrigin, ProtocolSupport},
     config::Startup,
     protocol::Era,
+    wire::credentials::Credentials,
 };
 
 /// Everything that can wake the actor.
@@ -60,8 +61,9 @@ const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 /// The task of one server, with everything that it owns.
 pub(super) struct ServerActor {
     shared: Arc<SharedServer>,
-    setup: ConnectSetup,
-    inbox: Inbox,
+    credentials: Option<Arc<dyn Credentials>>,
+    context: Context,
+    commands: mpsc::UnboundedReceiver<ActorCommand>,
     /// `None` only inside `apply`.
     state: Option<ServerState<OwnedConnection>>,
     connecting: AttemptProgress,
@@ -69,12 +71,6 @@ pub(super) struct ServerActor {
     eras: EraChoice,
     is_first_attempt_over: bool,
     failures: FailureLog,
-}
-
-/// The sources of commands.
-struct Inbox {
-    commands: mpsc::UnboundedReceiver<ActorCommand>,
-    stop: CancellationToken,
 }
 
 /// The attempt in progress, and the callers that wait for it.
@@ -103,20 +99,21 @@ struct RunningRefresh {
 
 impl ServerActor {
     pub(super) fn new(
-        setup: ConnectSetup,
+        shared: Arc<SharedServer>,
+        credentials: Option<Arc<dyn Credentials>>,
+        context: Context,
         commands: mpsc::UnboundedReceiver<ActorCommand>,
     ) -> Self {
-        let shared = setup.server.clone();
-        let stop = shared.stop.clone();
         let now = Instant::now();
         let eras = EraChoice::new(shared.config.connecting.protocol, shared.observer.clone());
         let is_hybrid = shared.config.startup == Startup::Hybrid;
-        let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
+        let freshness = Freshness::new(is_hybrid, context.catalog_ttl);
         Self {
             state: Some(initial_state(&shared)),
             shared,
-            setup,
-            inbox: Inbox { commands, stop },
+            credentials,
+            context,
+            commands,
             connecting: AttemptProgress::default(),
             refresh: Refresh { running: None, not_before: now, freshness },
             eras,
@@ -152,7 +149,7 @@ impl ServerActor {
             _ => None,
         };
         let awaited = match &self.state {
-            Some(ServerState::AwaitingLogin { .. }) => self.setup.credentials.clone(),
+            Some(ServerState::AwaitingLogin { .. }) => self.credentials.clone(),
             _ => None,
         };
         let idle_timeout = self.idle_timeout();
@@ -162,8 +159,8 @@ impl ServerActor {
             self.refresh.freshness.expires_at(is_awake).filter(|_| is_awake || is_asleep);
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => ActorEvent::Stopped,
-            command = self.inbox.commands.recv() => {
+            () = self.shared.stop.cancelled() => ActorEvent::Stopped,
+            command = self.commands.recv() => {
                 command.map_or(ActorEvent::Stopped, ActorEvent::Command)
             }
             outcome = poll_work(&mut self.connecting.attempt) => {
@@ -370,7 +367,7 @@ impl ServerActor {
     }
 
     fn begin_refresh(&mut self, kinds: ListKinds) {
-        if !self.setup.context.reads_lists {
+        if !self.context.reads_lists {
             return self.shared.stale.note_read(self.shared.stale.announced_count());
         }
         let Some(connection) = self.connection().cloned() else { return };

@@ -10,8 +10,8 @@ use tokio::{
 
 use super::{
     ChangeAudience, Context, Lease, ListKinds, LoadError, ServerObserver, Status, StaysAwake,
-    actor::ServerActor, attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection,
-    fetch, shared_server::SharedServer,
+    actor::ServerActor, command::ActorCommand, connection::ServerConnection, fetch,
+    shared_server::SharedServer,
 };
 use crate::{
     base::Lock,
@@ -60,8 +60,8 @@ impl Upstream {
             commands,
             stop: context.stop.child_token(),
         });
-        let setup = ConnectSetup { server: shared.clone(), credentials, context: context.clone() };
-        context.tasks.spawn(ServerActor::new(setup, inbox).run());
+        let actor = ServerActor::new(shared.clone(), credentials, context.clone(), inbox);
+        context.tasks.spawn(actor.run());
         Self(shared)
     }
 

@@ -202,9 +202,9 @@ impl<C> ServerState<C> {
             (Self::Awake { connection, .. }, Retired) => {
                 (Self::Retiring { connection }, Vec::new())
             }
-            (Self::Awake { connection, .. }, Stopped) => ended(Some(connection)),
-            (_, Retired) => forgotten(None),
-            (_, Stopped) => ended(None),
+            (Self::Awake { connection, .. }, Stopped) => end(Some(connection), []),
+            (_, Retired) => end(None, [Effect::ForgetCatalog]),
+            (_, Stopped) => end(None, []),
             (state, Wanted) => state.wanted(startup, now),
             (Self::Unloaded { .. }, Recalled) => (Self::Asleep { last_failure: None }, Vec::new()),
             (Self::Unloaded { strikes }, CatalogWanted) => start(AttemptPurpose::Learn { strikes }),
@@ -271,12 +271,10 @@ impl<C> ServerState<C> {
     fn end_with(self, event: ServerEvent<C>) -> (Self, Vec<Effect<C>>) {
         match (self, event) {
             (Self::Retiring { connection }, ServerEvent::Idled | ServerEvent::Stopped) => {
-                forgotten(Some(connection))
+                end(Some(connection), [Effect::ForgetCatalog])
             }
             (Self::Retiring { connection }, ServerEvent::Died) => {
-                let (state, mut effects) = forgotten(None);
-                effects.insert(0, Effect::Bury(connection));
-                (state, effects)
+                end(None, [Effect::Bury(connection), Effect::ForgetCatalog])
             }
             (state @ Self::Ended { .. }, ServerEvent::Wanted) => {
                 (state, vec![Effect::Refuse(LoadRefusal::Ending)])
@@ -302,14 +300,13 @@ impl<C> ServerState<C> {
     }
 }
 
-fn ended<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
-    (ServerState::Ended { remaining }, vec![Effect::Refuse(LoadRefusal::Ending)])
-}
-
-/// Ends a server that was replaced or removed, and drops its catalog.
-fn forgotten<C>(remaining: Option<C>) -> (ServerState<C>, Vec<Effect<C>>) {
-    let effects = vec![Effect::ForgetCatalog, Effect::Refuse(LoadRefusal::Ending)];
-    (ServerState::Ended { remaining }, effects)
+/// Ends a server. Its callers are refused after the other effects.
+fn end<C, const N: usize>(
+    remaining: Option<C>,
+    effects: [Effect<C>; N],
+) -> (ServerState<C>, Vec<Effect<C>>) {
+    let refused = Effect::Refuse(LoadRefusal::Ending);
+    (ServerState::Ended { remaining }, effects.into_iter().chain([refused]).collect())
 }
 
 /// Replaces a connection that does not suit its host.

@@ -75,7 +75,7 @@ impl ServerActor {
         ending: impl Future<Output = ()> + Send + 'static,
     ) {
         self.shared.current.store(None);
-        let ending = self.setup.context.tasks.spawn(ending);
+        let ending = self.context.tasks.spawn(ending);
         if must_end_before_next {
             self.connecting.ending = Some(AbortOnDropHandle::new(ending));
         }
@@ -83,7 +83,12 @@ impl ServerActor {
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
         let (host_era, spoken) = self.eras.begin_attempt();
-        let (setup, ending) = (self.setup.clone(), self.connecting.ending.take());
+        let setup = ConnectSetup {
+            server: self.shared.clone(),
+            credentials: self.credentials.clone(),
+            context: self.context.clone(),
+        };
+        let ending = self.connecting.ending.take();
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
         let must_compare = setup.server.config.settings.pin == config::Pin::Block;
@@ -124,8 +129,8 @@ impl ServerActor {
             self.shared.stale.mark(ListKinds::ALL);
         }
         self.first_attempt_over();
-        if self.setup.context.reads_lists || connection.greeting.era == Era::Legacy {
-            listen::resume(&self.shared, &self.setup.context.tasks, &connection);
+        if self.context.reads_lists || connection.greeting.era == Era::Legacy {
+            listen::resume(&self.shared, &self.context.tasks, &connection);
         }
         for (_, reply) in self.connecting.waiters.drain(..) {
             // The caller may have stopped waiting; the server stays loaded.
