@@ -68,7 +68,7 @@ impl ConfigFile {
         let unreadable = |path| |source| ConfigError::Unreadable { path, source };
         let text = text.map_err(unreadable(path.clone()))?;
         let env_file = EnvFile::read(&path, may_read_env);
-        let env_file = env_file.map_err(unreadable(path.with_file_name(".env")))?;
+        let env_file = env_file.map_err(unreadable(EnvFile::path_next_to(&path)))?;
         Ok(Self { path, needs_trust, text, env_file, is_written: true, app_file_names })
     }
 

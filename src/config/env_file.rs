@@ -29,14 +29,14 @@ impl EnvFile {
     /// # Errors
     /// If there is a file that cannot be read.
     pub(super) fn read(config: &Path, may_read: bool) -> io::Result<Self> {
-        let path = config.with_file_name(".env");
+        let path = Self::path_next_to(config);
         let lines = if may_read && path.is_file() { Self::lines_of(&path)? } else { Vec::new() };
         Ok(Self { path, may_read, lines })
     }
 
     /// Reads the file next to a config that is to be written. One that cannot be read is left out.
     pub(super) fn next_to_new(config: &Path) -> Self {
-        let path = config.with_file_name(".env");
+        let path = Self::path_next_to(config);
         let lines = Self::lines_of(&path).unwrap_or_default();
         Self { path, may_read: true, lines }
     }
@@ -44,7 +44,11 @@ impl EnvFile {
     /// Returns a file that does not exist.
     #[cfg(any(test, fuzzing))]
     pub(super) fn absent(config: &Path) -> Self {
-        Self { path: config.with_file_name(".env"), may_read: true, lines: Vec::new() }
+        Self { path: Self::path_next_to(config), may_read: true, lines: Vec::new() }
+    }
+
+    pub(super) fn path_next_to(config: &Path) -> PathBuf {
+        config.with_file_name(".env")
     }
 
     fn lines_of(path: &Path) -> io::Result<Vec<u8>> {

@@ -24,7 +24,7 @@ type LastCatalogs = HashMap<(ServerId, Vec<String>), LastCatalog>;
 
 struct LastCatalog {
     catalog: Arc<ServerCatalog>,
-    /// When it was given to be written; `None` after that has failed.
+    /// The time at which it was given to be written; `None` after that has failed.
     written: Option<Instant>,
 }
 

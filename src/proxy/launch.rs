@@ -64,7 +64,7 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let memory = CatalogMemory::new(storage.catalogs, loads);
+        let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
@@ -73,8 +73,8 @@ impl Fleet {
             });
             let servers =
                 Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
-                    memory.adopt(id, &slot.config);
-                    slot.shown.has_first_attempt() && memory.was_hung(id)
+                    catalog_memory.adopt(id, &slot.config);
+                    slot.shown.has_first_attempt() && catalog_memory.was_hung(id)
                 });
             let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
@@ -87,7 +87,7 @@ impl Fleet {
                 asking,
                 calls: CallState::default(),
                 extensions: ExtensionState::default(),
-                catalog_memory: memory,
+                catalog_memory,
                 events,
             }
         });

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use super::{
     guard::{Guard, HttpAccess},
     locality::is_from_this_machine,
+    paths::PathScope,
     request::accepts,
 };
 use crate::base::FuzzInput;
@@ -47,7 +48,7 @@ pub(crate) fn http_headers(bytes: &[u8]) {
         assert!(is_here(origin) || origin.contains('%'), "{origin:?} was accepted");
     }
     let own = [("files".to_owned(), vec!["t-2".to_owned()])];
-    if guard.admit(&path, &headers, &[TOKEN.to_owned()], &own).is_some() {
+    if guard.admit(&PathScope::of(&path), &headers, &[TOKEN.to_owned()], &own).is_some() {
         let shown = text(AUTHORIZATION).expect("a request without a token is refused");
         assert!(shown.contains(TOKEN) || path.contains("/servers/") && shown.contains("t-2"));
         assert!(!path.starts_with("/api/"), "the API has other tokens");

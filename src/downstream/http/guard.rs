@@ -152,20 +152,20 @@ impl Guard {
             || self.access.origins.iter().any(is_allowed)
     }
 
-    /// Returns the hash of the request's token if it opens this path, and an empty one if no token
-    /// is needed; `None` refuses the request. `tokens`: those of the config, any of which opens
-    /// everything except the control API.
+    /// Returns the hash of the request's token if it opens this part of dormouse, and an empty one
+    /// if no token is needed; `None` refuses the request. `tokens`: those of the config, any of
+    /// which opens everything except the control API.
     pub(super) fn admit(
         &self,
-        path: &str,
+        scope: &PathScope<'_>,
         headers: &HeaderMap,
         tokens: &[String],
         server_tokens: &ServerTokens,
     ) -> Option<TokenHash> {
-        let (own_tokens, is_closed) = match PathScope::of(path) {
+        let (own_tokens, is_closed) = match scope {
             PathScope::Api => return matching_token(headers, self.access.api_tokens.iter()),
             PathScope::Server(name) => {
-                let own_tokens = server_tokens.iter().find(|(of, _)| *of == name);
+                let own_tokens = server_tokens.iter().find(|(of, _)| of == name);
                 let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice());
                 (own_tokens.unwrap_or_default(), false)
             }
@@ -212,9 +212,9 @@ fn usual_hosts(address: SocketAddr) -> [String; 2] {
     [address.to_string(), format!("localhost:{}", address.port())]
 }
 
-/// Builds a refusal in the form of the API or of MCP, depending on the path.
-fn refused(path: &str, status: StatusCode, message: &str) -> Response {
-    if PathScope::of(path) == PathScope::Api {
+/// Builds a refusal in the form of the API or of MCP.
+fn refused(scope: &PathScope<'_>, status: StatusCode, message: &str) -> Response {
+    if *scope == PathScope::Api {
         return (status, Json(json!({"error": message}))).into_response();
     }
     refusal(status, None, message)
@@ -228,30 +228,31 @@ pub(super) async fn authorize(
 ) -> Response {
     let guard = &state.guard;
     let (headers, path) = (request.headers(), request.uri().path());
+    let scope = PathScope::of(path);
     if !guard.is_known_host(headers) {
         let message = "the Host header does not name this server";
-        return refused(path, StatusCode::FORBIDDEN, message);
+        return refused(&scope, StatusCode::FORBIDDEN, message);
     }
     if !guard.is_known_origin(headers) {
-        return refused(path, StatusCode::FORBIDDEN, "the Origin header is not allowed");
+        return refused(&scope, StatusCode::FORBIDDEN, "the Origin header is not allowed");
     }
     let origin = headers.get(ORIGIN).cloned();
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    let is_api = PathScope::of(path) == PathScope::Api;
+    let is_api = scope == PathScope::Api;
     if is_api && guard.access.api_tokens.is_empty() {
         let message = "the API is closed while the config has no apiTokens";
-        return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
+        return with_cors(refused(&scope, StatusCode::FORBIDDEN, message), origin);
     }
     // Read for each request, because a reload may change them.
     let server_tokens = state.fleet.tokens_of_servers();
     let tokens = state.fleet.settings().http.auth_tokens.clone();
-    let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
+    let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) else {
         state.refusals.note(path);
         let key = if is_api { "apiTokens" } else { "authTokens" };
         let message = format!("a bearer token is required; see {key}");
-        let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
+        let mut refused = refused(&scope, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return with_cors(refused, origin);
     };
@@ -343,10 +344,11 @@ mod tests {
         let guard = guard("127.0.0.1:80");
         let all = ["all".to_owned(), "too".to_owned()];
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(TokenHash(None)));
+        let everything = PathScope::of("/mcp");
+        assert_eq!(guard.admit(&everything, &HeaderMap::new(), &[], &[]), Some(TokenHash(None)));
         let server_tokens = [("a&b".to_owned(), vec!["own".to_owned()])];
         let admit_with = |tokens: &[String], path, headers: &HeaderMap| {
-            guard.admit(path, headers, tokens, &server_tokens)
+            guard.admit(&PathScope::of(path), headers, tokens, &server_tokens)
         };
         let admit = |path, headers: &HeaderMap| admit_with(&[], path, headers);
         let nothing = HeaderMap::new();

@@ -17,7 +17,8 @@ pub(super) fn is_health_check(path: &str) -> bool {
 
 /// Returns whether the first segment of a path is one of dormouse's own.
 pub(super) fn is_own_segment(segment: &str) -> bool {
-    OWN_SEGMENTS.contains(&segment) || is_health_check(&format!("/{segment}"))
+    let is_health_check = |(path, _): &(&str, &str)| path.strip_prefix('/') == Some(segment);
+    OWN_SEGMENTS.contains(&segment) || HEALTH_CHECKS.iter().any(is_health_check)
 }
 
 /// The part of dormouse that a path gives access to.
