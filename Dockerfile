@@ -4,7 +4,8 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked && strip target/release/dormouse
+# Without git, the time of the commit is unknown.
+RUN SOURCE_DATE_EPOCH=0 scripts/build && cp target/*/release/dormouse .
 
 FROM ghcr.io/astral-sh/uv:0.9 AS uv
 
@@ -14,7 +15,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates git python3 tini \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=uv /uv /uvx /usr/local/bin/
-COPY --from=build /source/target/release/dormouse /usr/local/bin/dormouse
+COPY --from=build /source/dormouse /usr/local/bin/dormouse
 LABEL org.opencontainers.image.source="https://github.com/dormouse-mcp/dormouse" \
       org.opencontainers.image.licenses="Apache-2.0" \
       io.modelcontextprotocol.server.name="io.github.dormouse-mcp/dormouse"

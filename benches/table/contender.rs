@@ -1,6 +1,7 @@
 //! The programs that are compared: the upstream server without a proxy, two relays, and dormouse.
 
 use std::{
+    env::VarError,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -75,8 +76,14 @@ pub fn upstream(tools: usize, delay_ms: u64) -> Vec<String> {
     vec![bench_program(), "upstream".to_owned(), tools.to_string(), delay_ms.to_string()]
 }
 
+/// Returns the command of dormouse. `DORMOUSE_PROGRAM` names the program; the default is the build
+/// of this bench.
 pub fn dormouse(config: &Path) -> Vec<String> {
-    let program = env!("CARGO_BIN_EXE_dormouse").to_owned();
+    let program = match std::env::var("DORMOUSE_PROGRAM") {
+        Ok(program) => program,
+        Err(VarError::NotPresent) => env!("CARGO_BIN_EXE_dormouse").to_owned(),
+        Err(error) => panic!("DORMOUSE_PROGRAM: {error}"),
+    };
     let config = config.to_string_lossy().into_owned();
     vec![program, "--config".to_owned(), config, "--log-level".to_owned(), "warn".to_owned()]
 }
