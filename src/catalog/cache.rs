@@ -290,7 +290,6 @@ fn encode_bounded(mut stored: StoredServer) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use std::{
-        collections::BTreeMap,
         fs::{self, File},
         path::Path,
     };
@@ -314,13 +313,7 @@ mod tests {
     }
 
     fn config(command: &str) -> ServerConfig {
-        let launch = Launch {
-            command: command.to_owned(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-            inherit_env: false,
-        };
+        let launch = Launch::new(command, Arc::default());
         ServerConfig::new("s", Transport::Stdio(launch))
     }
 

@@ -24,7 +24,7 @@ impl CatalogKey {
             Transport::Stdio(launch) => json!({
                 "command": launch.command,
                 "args": launch.args,
-                "cwd": decisive_directory(launch, || std::env::current_dir().ok()),
+                "cwd": decisive_directory(launch, || launch.context.directory()),
                 "env": launch.env.keys().collect::<Vec<_>>(),
                 "inheritEnv": launch.inherit_env,
             }),
@@ -62,17 +62,13 @@ fn decisive_directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn config(command: &str, env: &[(&str, &str)]) -> ServerConfig {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let launch = Launch {
-            command: command.to_owned(),
-            args: Vec::new(),
-            env: env.collect(),
-            cwd: None,
-            inherit_env: false,
-        };
+        let launch = Launch { env: env.collect(), ..Launch::new(command, Arc::default()) };
         ServerConfig::new("s", Transport::Stdio(launch))
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,8 +16,8 @@ use crate::{
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
-        self, Config, ConfigError, ConfigFile, Environment, Launch, ListSettings, ParsedConfig,
-        ServerConfig, Settings, Surface, Transport, TrustStore, Wrapping,
+        self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, ListSettings,
+        ParsedConfig, ServerConfig, Settings, Surface, Transport, TrustStore, Wrapping,
     },
     control,
     proxy::{RememberedLoads, Storage},
@@ -238,13 +239,9 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let command = words.next()?;
     let stem = Path::new(&command).file_stem();
     let name = stem.map_or_else(|| command.clone(), |stem| stem.to_string_lossy().into_owned());
-    let launch = Launch {
-        command,
-        args: words.collect(),
-        env: std::collections::BTreeMap::new(),
-        cwd: None,
-        inherit_env: true,
-    };
+    let context = Arc::new(LaunchContext::of_process());
+    let launch =
+        Launch { args: words.collect(), inherit_env: true, ..Launch::new(command, context) };
     let surface = options.surface.unwrap_or_else(|| ListSettings::default().surface);
     let has_one_host = surface == Surface::Direct && options.http.is_none();
     let wrapping = if has_one_host { Wrapping::Exclusive } else { Wrapping::Shared };

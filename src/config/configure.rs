@@ -1,9 +1,9 @@
 //! The config of a server, made of its entry.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use super::{
-    ServerSettings, Startup, ToolRules, Transport, Unavailable,
+    LaunchContext, ServerSettings, Startup, ToolRules, Transport, Unavailable,
     keys::{
         ENABLED, Features, Isolation, KeyGroup as _, Protocol, SURFACE_OF_ENDPOINT, ServerEntry,
         Surface,
@@ -77,8 +77,9 @@ pub(super) fn configure(
     mut entry: ServerEntry,
     settings: ServerSettings,
     directory: &Path,
+    context: &Arc<LaunchContext>,
 ) -> ServerConfig {
-    let transport = transport(&mut entry, directory);
+    let transport = transport(&mut entry, directory, context);
     let description = entry.description.filter(|text| !text.trim().is_empty());
     let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
     ServerConfig {
@@ -134,7 +135,7 @@ impl ServerConfig {
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         let entry = ServerEntry::default();
         let settings = ServerSettings::default();
-        let server = configure(name.into(), entry, settings, Path::new("."));
+        let server = configure(name.into(), entry, settings, Path::new("."), &Arc::default());
         Self { transport: Ok(transport), ..server }
     }
 }

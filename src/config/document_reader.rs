@@ -1,10 +1,12 @@
 //! Reads parts of a config file, and collects their problems.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Environment, MAX_PROBLEMS, Problem,
+    Environment, LaunchContext, MAX_PROBLEMS, Problem,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     key_path::Step,
@@ -40,6 +42,11 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
             warnings: document.warnings(),
             room: MAX_EXPANSION,
         }
+    }
+
+    /// Returns what servers inherit.
+    pub(super) fn launch_context(&self) -> &'a Arc<LaunchContext> {
+        self.environment.launch_context()
     }
 
     /// Returns the warnings if there are no problems.

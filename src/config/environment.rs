@@ -1,11 +1,15 @@
 //! The variables that `${VAR}` in a config can name: those of the process, and those of `.env`.
 
-use super::env_file::{EnvFile, MAX_VARIABLES, assignments};
+use super::{
+    LaunchContext,
+    env_file::{EnvFile, MAX_VARIABLES, assignments},
+};
 use crate::base::read_at_most;
 use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -13,7 +17,9 @@ pub struct Environment {
     /// The variables of `.env`. They take precedence over the process, since the file belongs to
     /// the config.
     file: HashMap<String, String>,
-    process: HashMap<String, String>,
+    process: Arc<LaunchContext>,
+    /// Whether `${VAR}` cannot name the variables of the process.
+    hides_process: bool,
 }
 
 /// The reason that a `.env` file cannot be used.
@@ -28,17 +34,19 @@ pub enum EnvironmentError {
 impl Environment {
     /// Returns the variables of this process alone. A value that is not UTF-8 is omitted.
     pub fn of_process() -> Self {
-        let process = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Self { file: HashMap::new(), process }
+        Self::of(LaunchContext::of_process())
+    }
+
+    fn of(process: LaunchContext) -> Self {
+        Self { file: HashMap::new(), process: Arc::new(process), hides_process: false }
     }
 
     pub fn from_pairs<K: Into<String>, V: Into<String>>(
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        let process = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { file: HashMap::new(), process }
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let variables = pairs.map(|(name, value): (String, String)| (name.into(), value.into()));
+        Self::of(LaunchContext::new(None, variables))
     }
 
     /// Adds the variables of a `.env` file.
@@ -78,16 +86,22 @@ impl Environment {
 
     /// Returns the variables of `.env` alone.
     pub(super) fn of_file(&self) -> Self {
-        Self { file: self.file.clone(), process: HashMap::new() }
+        Self { hides_process: true, ..self.clone() }
     }
 
     /// Returns the variables of the process alone.
     pub(super) fn without_file(&self) -> Self {
-        Self { file: HashMap::new(), process: self.process.clone() }
+        Self { file: HashMap::new(), ..self.clone() }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
+        let of_process = || if self.hides_process { None } else { self.process.get(name) };
+        self.file.get(name).map(String::as_str).or_else(of_process)
+    }
+
+    /// Returns what servers inherit.
+    pub(super) fn launch_context(&self) -> &Arc<LaunchContext> {
+        &self.process
     }
 }
 

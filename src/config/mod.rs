@@ -23,6 +23,7 @@ pub(crate) mod fuzz;
 mod header_names;
 mod key_path;
 mod keys;
+mod launch_context;
 mod merge;
 mod oauth;
 mod parse;
@@ -60,6 +61,7 @@ pub(crate) use keys::{
     AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin, Protocol,
     ServerSettings, Startup, Surface,
 };
+pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret};
 pub(crate) use parse::check_entry;

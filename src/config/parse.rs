@@ -125,7 +125,7 @@ fn server(
     for (path, message) in entry.problems(&written) {
         reader.report(&[&at[..], &path].concat(), message);
     }
-    let mut server = configure(name, entry, settings, directory);
+    let mut server = configure(name, entry, settings, directory, reader.launch_context());
     if !undefined.is_empty() {
         server.transport = Err(Unavailable::Undefined(undefined));
     }

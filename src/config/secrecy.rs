@@ -123,11 +123,11 @@ fn of_launch(launch: &Launch) -> Vec<String> {
     let is_secret =
         |(name, value): &(&String, &String)| !is_setting(value) || is_named_so(name, value);
     let variables = launch.env.iter().filter(is_secret).map(|(_, value)| value.clone());
-    let inherited = launch.inherit_env.then(std::env::vars_os).into_iter().flatten();
+    let inherited = launch.inherit_env.then(|| launch.inherited_variables()).into_iter().flatten();
+    let inherited = inherited.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
     let inherited = inherited
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let inherited =
-        inherited.filter(|(name, value)| is_named_so(name, value)).map(|(_, value)| value);
+        .filter(|(name, value)| is_named_so(name, value))
+        .map(|(_, value)| value.to_owned());
     let variables = variables.chain(inherited);
     let words: Vec<&str> = launch.args.iter().map(String::as_str).collect();
     let arguments = of_arguments(&words).into_iter().map(|(_, (_, value))| value.to_owned());
@@ -314,12 +314,13 @@ pub(crate) fn replaced(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn secrets_of_a_server_are_masked_in_its_texts() {
         let launch = Launch {
-            command: "x".to_owned(),
             args: ["--api-key", "arg-secret-1", "https://u:password-1@h/"].map(String::from).into(),
             env: [
                 ("LEVEL", "debug"),
@@ -331,8 +332,7 @@ mod tests {
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
-            cwd: None,
-            inherit_env: false,
+            ..Launch::new("x", Arc::default())
         };
         let mask = Mask::of(&ServerConfig::new("s", Transport::Stdio(launch)));
         let said = "debug: /home/ana env-secret-1 [arg-secret-1] password-1 xenv-secret-1x";

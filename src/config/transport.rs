@@ -2,13 +2,15 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use url::Url;
 
 use super::{
-    OAuth, Unavailable,
+    LaunchContext, OAuth, Unavailable,
     header_names::has_authorization,
     keys::{ServerEntry, TransportKind},
     oauth::oauth,
@@ -63,7 +65,33 @@ pub struct Launch {
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
+    /// Whether the server inherits all variables, not only those without which programs do not run.
     pub inherit_env: bool,
+    pub context: Arc<LaunchContext>,
+}
+
+impl Launch {
+    /// Returns a command without arguments, which inherits from this process.
+    pub fn new(command: impl Into<String>, context: Arc<LaunchContext>) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            inherit_env: false,
+            context,
+        }
+    }
+
+    /// Returns the directory to change to before the process starts, if it has to be changed.
+    pub(crate) fn directory(&self) -> Option<&PathBuf> {
+        self.cwd.as_ref().or_else(|| self.context.other_directory())
+    }
+
+    /// Returns the variables that the process has besides those of `env`.
+    pub(crate) fn inherited_variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.context.inherited(self.inherit_env)
+    }
 }
 
 /// Returns the transport of an entry that has no problems. A relative `cwd` starts from
@@ -71,6 +99,7 @@ pub struct Launch {
 pub(super) fn transport(
     entry: &mut ServerEntry,
     directory: &Path,
+    context: &Arc<LaunchContext>,
 ) -> Result<Transport, Unavailable> {
     if let Some(url) = entry.url.take() {
         let has_authorization = has_authorization(entry.headers.keys());
@@ -104,5 +133,6 @@ pub(super) fn transport(
         env: env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
         cwd: entry.cwd.take().map(|cwd| directory.join(cwd)),
         inherit_env: entry.inherit_env,
+        context: context.clone(),
     }))
 }

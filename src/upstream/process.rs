@@ -29,54 +29,6 @@ use crate::{
     wire::standard_streams,
 };
 
-/// Variables that programs need to run at all; all others must be named by the server's config.
-const INHERITED_VARIABLES: [&str; 44] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "TZ",
-    "LANG",
-    "LANGUAGE",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "XDG_CONFIG_HOME",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-    "XDG_STATE_HOME",
-    "XDG_RUNTIME_DIR",
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "XAUTHORITY",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "DOCKER_HOST",
-    "SYSTEMROOT",
-    "SYSTEMDRIVE",
-    "WINDIR",
-    "COMSPEC",
-    "PATHEXT",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "PROGRAMFILES(X86)",
-    "USERPROFILE",
-    "USERNAME",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "NUMBER_OF_PROCESSORS",
-];
-
 /// The environment variable in which a dormouse finds the configs that its ancestors serve.
 pub(crate) const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
 
@@ -263,21 +215,12 @@ async fn own_child(
 fn build_command(launch: &Launch, lineage: Option<&str>) -> Command {
     let mut command = Command::new(resolve_program(&launch.command));
     command.args(&launch.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if !launch.inherit_env {
-        command.env_clear();
-        let is_passed_on = |name: &str| {
-            INHERITED_VARIABLES.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
-                || name.starts_with("LC_")
-        };
-        command
-            .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
-    }
-    command.envs(&launch.env);
+    command.env_clear().envs(launch.inherited_variables()).envs(&launch.env);
     if let Some(lineage) = lineage {
         command.env(LINEAGE_VARIABLE, lineage);
     }
-    if let Some(cwd) = &launch.cwd {
-        command.current_dir(cwd);
+    if let Some(directory) = launch.directory() {
+        command.current_dir(directory);
     }
     command
 }
@@ -296,12 +239,53 @@ fn resolve_program(command: &str) -> &str {
 
 fn spawn_error(launch: &Launch, source: io::Error) -> AttemptError {
     let command = launch.command.clone();
-    match (source.kind(), &launch.cwd) {
+    match (source.kind(), launch.directory()) {
         (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => AttemptError::Spawn {
             command,
             source: io::Error::other(format!("the directory {} does not exist", cwd.display())),
         },
         (io::ErrorKind::NotFound, _) => AttemptError::CommandNotFound { command },
         _ => AttemptError::Spawn { command, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        ffi::OsString,
+        path::{Path, PathBuf},
+        sync::Arc,
+    };
+
+    use super::*;
+    use crate::config::LaunchContext;
+
+    fn launch() -> Launch {
+        let variables = [("PATH", "/there/bin"), ("SECRET", "s"), ("LC_ALL", "C")];
+        let variables = variables.map(|(name, value)| (OsString::from(name), value.into()));
+        let context = LaunchContext::new(Some(PathBuf::from("/there")), variables);
+        Launch::new("server", Arc::new(context))
+    }
+
+    fn variables_of(command: &Command) -> Vec<(&str, &str)> {
+        let set = command.as_std().get_envs();
+        set.filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect()
+    }
+
+    #[test]
+    fn server_starts_in_the_context_of_its_host() {
+        let command = build_command(&launch(), None);
+        assert_eq!(command.as_std().get_current_dir(), Some(Path::new("/there")));
+        assert_eq!(variables_of(&command), [("LC_ALL", "C"), ("PATH", "/there/bin")]);
+    }
+
+    #[test]
+    fn entry_precedes_the_context_of_the_host() {
+        let env = [("PATH".to_owned(), "/own".to_owned())].into();
+        let cwd = Some(PathBuf::from("/elsewhere"));
+        let command = build_command(&Launch { env, cwd, inherit_env: true, ..launch() }, None);
+        assert_eq!(command.as_std().get_current_dir(), Some(Path::new("/elsewhere")));
+        let expected = [("LC_ALL", "C"), ("PATH", "/own"), ("SECRET", "s")];
+        assert_eq!(variables_of(&command), expected);
     }
 }
