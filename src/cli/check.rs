@@ -1,18 +1,20 @@
 //! `dormouse check`: validate the config and print every problem.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use serde::Serialize;
 
 use super::{lineage, settings, shared_flags::Options, usage_error::USAGE_EXIT_CODE};
 use crate::{
     base::{counted, visible},
-    config::{ConfigError, ConfigFile, Dialect, ParsedConfig, Problem, ServerConfig},
+    config::{
+        ConfigError, ConfigFile, Dialect, LaunchContext, ParsedConfig, Problem, ServerConfig,
+    },
 };
 
 pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
-    let parsed = match settings::read(&file, options) {
+    let parsed = match settings::read(&file, options, &Arc::new(LaunchContext::of_process())) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
             outln!("{}", super::output::json(&CheckReport { problems, ..CheckReport::of(&file) })?);

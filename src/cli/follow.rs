@@ -1,14 +1,14 @@
 //! Follows the config of a running dormouse: each change of the file takes effect at once.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{edit, settings, shared_flags::Options};
+use super::{config_source::ConfigSource, edit};
 use crate::{
-    base::{read_text, run_blocking},
-    config::{ConfigEdit, ConfigError, ConfigFile, Unchanged, Watch},
+    base::run_blocking,
+    config::{ConfigEdit, ConfigError, Unchanged, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
@@ -21,8 +21,7 @@ const POLL_DELAY: Duration = Duration::from_secs(5);
 /// makes the changes that other commands request.
 pub(super) async fn follow(
     fleet: Arc<Fleet>,
-    file: ConfigFile,
-    options: Options,
+    source: ConfigSource,
     mut wanted: mpsc::Receiver<ChangeRequest>,
     stop: CancellationToken,
 ) {
@@ -31,9 +30,7 @@ pub(super) async fn follow(
         // Lets the first request be answered before the watch is set up.
         () = tokio::time::sleep(WATCH_DELAY) => {}
     }
-    let env_file = file.path.with_file_name(".env");
-    let files = [Some(file.path.clone()), Some(env_file), options.env_file.clone()];
-    let files: Vec<PathBuf> = files.into_iter().flatten().collect();
+    let files = source.paths();
     let mut watch = Watch::new(files.clone())
         .inspect_err(|error| {
             let period = POLL_DELAY;
@@ -41,8 +38,7 @@ pub(super) async fn follow(
         })
         .ok();
     let mut hangups = Hangups::new();
-    let mut follower =
-        Follower { fleet, seen: content(&file, &options), file, options, logged: None };
+    let mut follower = Follower { fleet, seen: source.content(), source, logged: None };
     // The file may have changed between the start of the process and that of the watch.
     let mut reason = ReloadReason::Changed;
     loop {
@@ -80,8 +76,7 @@ enum ReloadReason {
 
 struct Follower {
     fleet: Arc<Fleet>,
-    file: ConfigFile,
-    options: Options,
+    source: ConfigSource,
     /// The content that was last read, valid or invalid.
     seen: Vec<u8>,
     /// The last message about a problem, or about keys that take effect at the next start.
@@ -92,8 +87,8 @@ impl Follower {
     fn handle(&mut self, reason: ReloadReason) {
         match reason {
             ReloadReason::Changed => {
-                let now = self.file.read_again();
-                let is_new = |now: &ConfigFile| content(now, &self.options) != self.seen;
+                let now = self.source.read_again();
+                let is_new = |now: &ConfigSource| now.content() != self.seen;
                 if now.as_ref().map_or(true, is_new) {
                     // `reload` has logged the error.
                     let _ = self.reload(now);
@@ -101,7 +96,7 @@ impl Follower {
             }
             ReloadReason::Hangup => {
                 self.logged = None;
-                let _ = self.reload(self.file.read_again());
+                let _ = self.reload(self.source.read_again());
             }
             ReloadReason::Wanted(ChangeRequest { change, answer }) => {
                 let made = match &change {
@@ -109,21 +104,21 @@ impl Follower {
                     ConfigChange::Edit(edit) => self.make(edit),
                 };
                 // The requester may have disconnected.
-                let _ = answer.send(made.and_then(|()| self.reload(self.file.read_again())));
+                let _ = answer.send(made.and_then(|()| self.reload(self.source.read_again())));
             }
         }
     }
 
     fn make(&self, edit: &ConfigEdit) -> Result<(), ChangeError> {
-        let now = self.file.read_again().map_err(Unchanged::from)?;
-        edit::make(&self.options, now, edit)
+        let now = self.source.file.read_again().map_err(Unchanged::from)?;
+        edit::make(&self.source.options, now, edit)
     }
 
     fn reload(
         &mut self,
-        now: Result<ConfigFile, ConfigError>,
+        now: Result<ConfigSource, ConfigError>,
     ) -> Result<AppliedChange, ChangeError> {
-        self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
+        self.seen = now.as_ref().map(ConfigSource::content).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => {
                 self.tell(&reloaded);
@@ -141,11 +136,9 @@ impl Follower {
         }
     }
 
-    fn take(&self, now: &ConfigFile) -> Result<Reloaded, ConfigError> {
-        if let Ok(store) = settings::trust_store() {
-            now.check_trust(&store)?;
-        }
-        let parsed = settings::read(now, &self.options)?;
+    fn take(&self, now: &ConfigSource) -> Result<Reloaded, ConfigError> {
+        now.check_trust()?;
+        let parsed = now.parse()?;
         for warning in &parsed.warnings {
             tracing::warn!("{warning}");
         }
@@ -178,12 +171,6 @@ impl Follower {
 fn changed(reloaded: Reloaded) -> AppliedChange {
     let Reloaded { added, changed, shown_differently, removed, at_next_start, .. } = reloaded;
     AppliedChange { added, restarted: changed, shown_differently, removed, at_next_start }
-}
-
-/// Returns the content of all files that make up the config.
-fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
-    let more = options.env_file.as_ref().and_then(|path| read_text(path).ok());
-    [file.content(), more.unwrap_or_default().into_bytes()].join(&0)
 }
 
 fn tell(reloaded: &Reloaded) {

@@ -9,40 +9,35 @@ use std::{
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    UsageError, first_run, follow, lineage, runtime, settings, shared_flags::Options, signals,
+    UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::ServedFleet, settings,
+    shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,
     base::random_token,
-    config::{ConfigFile, HttpSettings, ParsedConfig},
-    control::{self, ApiState, ChangeSender},
+    config::{HttpSettings, ParsedConfig},
+    control,
     downstream::{
         http::{self, HttpAccess, HttpRoutes},
         stdio_host,
     },
     proxy::Fleet,
-    upstream::Watchdog,
 };
 
-/// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
-    let (parsed, file) = if let Some(config) = settings::wrap(wrapped, options) {
-        (ParsedConfig { config, ..ParsedConfig::default() }, None)
+    let (parsed, source, auth) = if let Some(config) = settings::wrap(wrapped, options) {
+        let parsed = ParsedConfig { config, ..ParsedConfig::default() };
+        (parsed, None, settings::auth(None, options))
     } else {
-        let file = settings::find_trusted(options)?;
-        lineage::check(&file)?;
-        (settings::read(&file, options)?, Some(file))
+        let source = ConfigSource::of_process(options)?;
+        lineage::check(&source.file)?;
+        let auth = source.auth();
+        (source.parse()?, Some(source), auth)
     };
-    let auth = settings::auth(file.as_ref(), options);
-    if let Some(dialect) = file.as_ref().and_then(ConfigFile::dialect) {
+    if let Some(dialect) = source.as_ref().and_then(|source| source.file.dialect()) {
         tracing::info!("reading the config as one of {}", dialect.name());
     }
     for warning in &parsed.warnings {
@@ -56,9 +51,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let runtime = runtime()?;
     // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
     // call.
-    let origin = file.map(|file| (file, options.clone()));
     let served =
-        runtime.block_on(async { tokio::spawn(serve(parsed, origin, auth, transports)).await });
+        runtime.block_on(async { tokio::spawn(serve(parsed, source, auth, transports)).await });
     // A thread may still be blocked on input from a terminal.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -86,35 +80,30 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-/// Serves hosts until `stop` is requested by a signal or the host on standard input disconnects.
-/// `origin` is the config file and the options from the command line, unless dormouse wraps a
-/// command.
+/// Serves hosts until a signal asks to stop or the host on standard input disconnects. `source` is
+/// `None` if dormouse wraps a command.
 async fn serve(
     parsed: ParsedConfig,
-    origin: Option<(ConfigFile, Options)>,
+    source: Option<ConfigSource>,
     auth: Auth,
     transports: Transports,
 ) -> anyhow::Result<()> {
-    let file = origin.as_ref().map(|(file, _)| file);
     let stop = CancellationToken::new();
     let listener = match &transports.http {
         Some(addresses) => Some(listen(addresses).await?),
         None => None,
     };
-    let _signals = signals::cancel_when_asked(stop.clone(), origin.is_some());
-    let watchdog = Watchdog::default();
-    let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
-    let is_first_run = file.is_some_and(|file| first_run::is_due(file, &parsed));
+    let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
-    let fleet = Fleet::new(parsed.config, &watchdog, settings::storage(file), auth);
-    let background = BackgroundTasks::start(&fleet, origin, is_first_run, stop.child_token());
-    let api = control::router(background.control.clone());
+    let served = ServedFleet::start(parsed, source, auth, &stop);
+    let fleet = served.fleet().clone();
+    let api = control::router(served.control().clone());
     let routes = |access| HttpRoutes { access, api, serves_at_root };
-    let served = match (listener, transports.stdio) {
-        (None, _) => stdio_host::serve(fleet.clone(), stop).await,
+    let ended = match (listener, transports.stdio) {
+        (None, _) => stdio_host::serve(fleet, stop).await,
         (Some(listener), false) => {
             fleet.start();
-            serve_http(fleet.clone(), listener, routes, stop).await
+            serve_http(fleet, listener, routes, stop).await
         }
         (Some(listener), true) => {
             // The host on standard input has started this process, so its disconnection ends both
@@ -123,68 +112,16 @@ async fn serve(
             let on_stdio = async {
                 // A separate task, so that after a panic the hosts on HTTP are still disconnected
                 // in good order.
-                let served = tokio::spawn(stdio_host::serve(fleet.clone(), stop.clone())).await;
+                let ended = tokio::spawn(stdio_host::serve(fleet, stop.clone())).await;
                 stop.cancel();
-                served.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
+                ended.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
             };
             let (over_http, on_stdio) = tokio::join!(over_http, on_stdio);
             over_http.and(on_stdio)
         }
     };
-    if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
-        tracing::error!("some servers did not stop in time");
-    }
-    background.end().await;
-    watchdog.end();
-    Ok(served?)
-}
-
-/// The tasks that run while hosts are served.
-struct BackgroundTasks {
-    tasks: TaskTracker,
-    control: ApiState,
-}
-
-impl BackgroundTasks {
-    fn start(
-        fleet: &Arc<Fleet>,
-        origin: Option<(ConfigFile, Options)>,
-        is_first_run: bool,
-        stop: CancellationToken,
-    ) -> Self {
-        let tasks = TaskTracker::new();
-        let fleet = fleet.clone();
-        let Some((file, options)) = origin else {
-            let (config, changes) = Default::default();
-            return Self { tasks, control: ApiState { fleet, config, changes, stop } };
-        };
-        let (changes, wanted) = ChangeSender::channel();
-        let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-        let control = ApiState { fleet: fleet.clone(), config, changes, stop: stop.clone() };
-        tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, wanted, stop.clone()));
-        #[cfg(unix)]
-        if let Some(place) = settings::control_place(&file) {
-            let answering = control::serve(control.clone(), place);
-            tasks.spawn(async {
-                if let Err(error) = answering.await {
-                    tracing::info!(
-                        %error,
-                        "the control socket is closed; other commands cannot reach this dormouse",
-                    );
-                }
-            });
-        }
-        if is_first_run {
-            tasks.spawn(first_run::write_tools(fleet, file, stop));
-        }
-        Self { tasks, control }
-    }
-
-    async fn end(self) {
-        self.control.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
+    served.stop().await;
+    Ok(ended?)
 }
 
 async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {

@@ -182,17 +182,23 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
 /// Returns the config in the file, with the overrides of the command line. Its servers are as the
 /// profile of the command line shows them.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
-    let Config { settings, servers } = read(file, options)?.config;
+    let context = Arc::new(LaunchContext::of_process());
+    let Config { settings, servers } = read(file, options, &context)?.config;
     let shown = |server| settings.profiles.by_default(server).into_owned();
     let servers = servers.iter().map(shown).collect();
     Ok(Config { settings, servers })
 }
 
-/// Returns what is in the file, with the overrides of the command line.
-pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig, ConfigError> {
+/// Returns what is in the file for a process with this context, with the overrides of the command
+/// line.
+pub(super) fn read(
+    file: &ConfigFile,
+    options: &Options,
+    context: &Arc<LaunchContext>,
+) -> Result<ParsedConfig, ConfigError> {
     let environment = match &options.env_file {
-        Some(path) => Environment::of_process().with_file(path)?,
-        None => file.environment(),
+        Some(path) => Environment::of(context.clone()).with_file(path)?,
+        None => file.environment_in(context.clone()),
     };
     let mut parsed = file.parse(&environment)?;
     let config = &mut parsed.config;

@@ -1,12 +1,13 @@
 //! A config file, found and read.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Dialect, Environment, ParsedConfig, TrustStore, app_file_names::AppFileNames,
-    document::Document, env_file::EnvFile, format::Format, parse::parse, trust::place_fingerprint,
+    ConfigError, Dialect, Environment, LaunchContext, ParsedConfig, TrustStore,
+    app_file_names::AppFileNames, document::Document, env_file::EnvFile, format::Format,
+    parse::parse, trust::place_fingerprint,
 };
 use crate::base::{read_at_most, read_bounded};
 
@@ -165,9 +166,14 @@ impl ConfigFile {
         String::from_utf8_lossy(&self.text)
     }
 
-    /// Returns the variables of the process and of `.env`.
+    /// Returns the variables of this process and of `.env`.
     pub(crate) fn environment(&self) -> Environment {
-        Environment::of_process().with_env_file(&self.env_file)
+        self.environment_in(Arc::new(LaunchContext::of_process()))
+    }
+
+    /// Returns the variables of a process and of `.env`.
+    pub(crate) fn environment_in(&self, context: Arc<LaunchContext>) -> Environment {
+        Environment::of(context).with_env_file(&self.env_file)
     }
 
     /// Checks that a config found in the working directory was trusted with this content.

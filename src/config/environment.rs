@@ -18,7 +18,7 @@ pub struct Environment {
     /// the config.
     file: HashMap<String, String>,
     process: Arc<LaunchContext>,
-    /// Whether `${VAR}` cannot name the variables of the process.
+    /// True if `${VAR}` cannot name the variables of the process.
     hides_process: bool,
 }
 
@@ -34,11 +34,12 @@ pub enum EnvironmentError {
 impl Environment {
     /// Returns the variables of this process alone. A value that is not UTF-8 is omitted.
     pub fn of_process() -> Self {
-        Self::of(LaunchContext::of_process())
+        Self::of(Arc::new(LaunchContext::of_process()))
     }
 
-    fn of(process: LaunchContext) -> Self {
-        Self { file: HashMap::new(), process: Arc::new(process), hides_process: false }
+    /// Returns the variables of a process alone.
+    pub(crate) fn of(process: Arc<LaunchContext>) -> Self {
+        Self { file: HashMap::new(), process, hides_process: false }
     }
 
     pub fn from_pairs<K: Into<String>, V: Into<String>>(
@@ -46,7 +47,7 @@ impl Environment {
     ) -> Self {
         let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
         let variables = pairs.map(|(name, value): (String, String)| (name.into(), value.into()));
-        Self::of(LaunchContext::new(None, variables))
+        Self::of(Arc::new(LaunchContext::new(None, variables)))
     }
 
     /// Adds the variables of a `.env` file.

@@ -65,7 +65,7 @@ pub struct Launch {
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
-    /// Whether the server inherits all variables, not only those without which programs do not run.
+    /// True if the server inherits all variables, not only those without which programs do not run.
     pub inherit_env: bool,
     pub context: Arc<LaunchContext>,
 }

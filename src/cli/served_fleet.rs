@@ -1,0 +1,105 @@
+//! A fleet that serves hosts, with the tasks that run beside it: following the config, the control
+//! socket, and the first run.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
+
+use super::{config_source::ConfigSource, first_run, follow, settings};
+use crate::{
+    auth::Auth,
+    config::ParsedConfig,
+    control::{self, ApiState, ChangeSender},
+    proxy::{Fleet, Storage},
+    upstream::Watchdog,
+};
+
+/// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) struct ServedFleet {
+    fleet: Arc<Fleet>,
+    control: ApiState,
+    tasks: TaskTracker,
+    watchdog: Watchdog,
+    _watching: AbortOnDropHandle<()>,
+}
+
+impl ServedFleet {
+    /// Makes the fleet, and starts the tasks beside it. `source` is `None` if dormouse wraps a
+    /// command. After `stop`, [`Self::stop`] must be called.
+    pub(super) fn start(
+        parsed: ParsedConfig,
+        source: Option<ConfigSource>,
+        auth: Auth,
+        stop: &CancellationToken,
+    ) -> Self {
+        let watchdog = Watchdog::default();
+        let watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
+        let is_first_run =
+            source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
+        let storage = source.as_ref().map_or_else(Storage::default, ConfigSource::storage);
+        let fleet = Fleet::new(parsed.config, &watchdog, storage, auth);
+        let tasks = TaskTracker::new();
+        let control = start_tasks(&fleet, source, is_first_run, stop.child_token(), &tasks);
+        Self { fleet, control, tasks, watchdog, _watching: watching }
+    }
+
+    pub(super) fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
+    }
+
+    pub(super) fn control(&self) -> &ApiState {
+        &self.control
+    }
+
+    /// Ends all servers and tasks, and waits for them.
+    pub(super) async fn stop(self) {
+        if tokio::time::timeout(STOP_TIMEOUT, self.fleet.stop()).await.is_err() {
+            tracing::error!("some servers did not stop in time");
+        }
+        self.control.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.watchdog.end();
+    }
+}
+
+/// Starts the tasks beside the fleet, and returns the state of the API.
+fn start_tasks(
+    fleet: &Arc<Fleet>,
+    source: Option<ConfigSource>,
+    is_first_run: bool,
+    stop: CancellationToken,
+    tasks: &TaskTracker,
+) -> ApiState {
+    let fleet = fleet.clone();
+    let Some(source) = source else {
+        let (config, changes) = Default::default();
+        return ApiState { fleet, config, changes, stop };
+    };
+    let (changes, wanted) = ChangeSender::channel();
+    let file = source.file.clone();
+    let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+    let control = ApiState { fleet: fleet.clone(), config, changes, stop: stop.clone() };
+    tasks.spawn(follow::follow(fleet.clone(), source, wanted, stop.clone()));
+    #[cfg(unix)]
+    if let Some(place) = settings::control_place(&file) {
+        let answering = control::serve(control.clone(), place);
+        tasks.spawn(async {
+            if let Err(error) = answering.await {
+                tracing::info!(
+                    %error,
+                    "the control socket is closed; other commands cannot reach this dormouse",
+                );
+            }
+        });
+    }
+    if is_first_run {
+        tasks.spawn(first_run::write_tools(fleet, file, stop));
+    }
+    control
+}
