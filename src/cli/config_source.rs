@@ -5,10 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{settings, shared_flags::Options};
 use crate::{
-    auth::Auth,
     base::read_text,
     config::{ConfigError, ConfigFile, LaunchContext, ParsedConfig},
-    proxy::Storage,
 };
 
 #[derive(Clone)]
@@ -21,7 +19,10 @@ pub(super) struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Finds the config of this process. The file must be trusted.
+    /// Finds the config of this process.
+    ///
+    /// # Errors
+    /// If there is none, or it is not trusted.
     pub(super) fn of_process(options: &Options) -> anyhow::Result<Self> {
         let file = settings::find_trusted(options)?;
         let context = Arc::new(LaunchContext::of_process());
@@ -33,18 +34,21 @@ impl ConfigSource {
     /// # Errors
     /// If it cannot be read any more.
     pub(super) fn read_again(&self) -> Result<Self, ConfigError> {
-        Ok(Self { file: self.file.read_again()?, ..self.clone() })
+        let Self { file, options, context } = self;
+        let (file, options) = (file.read_again()?, options.clone());
+        Ok(Self { file, options, context: context.clone() })
     }
 
     /// Returns what is in the file, with the overrides of the flags.
     ///
     /// # Errors
-    /// Every problem of the file, or that of the file with variables.
+    /// Every problem of the config, or the problem of the `--env-file`.
     pub(super) fn parse(&self) -> Result<ParsedConfig, ConfigError> {
         settings::read(&self.file, &self.options, &self.context)
     }
 
-    /// Checks that the file is trusted with its content.
+    /// Checks that the file is trusted with its content. A user without a directory for data cannot
+    /// have trusted a file in the meantime.
     ///
     /// # Errors
     /// If it is not.
@@ -63,13 +67,5 @@ impl ConfigSource {
     pub(super) fn content(&self) -> Vec<u8> {
         let more = self.options.env_file.as_ref().and_then(|path| read_text(path).ok());
         [self.file.content(), more.unwrap_or_default().into_bytes()].join(&0)
-    }
-
-    pub(super) fn storage(&self) -> Storage {
-        settings::storage(Some(&self.file))
-    }
-
-    pub(super) fn auth(&self) -> Auth {
-        settings::auth(Some(&self.file), &self.options)
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn is_dormouse_itself(
     trusted: Option<&TrustStore>,
 ) -> bool {
     let Ok(Transport::Stdio(launch)) = &server.transport else { return false };
-    let Launch { command, args, env, cwd, .. } = launch;
+    let Launch { command, args, env, .. } = launch;
     let is_own_name = Path::new(command).file_stem().is_some_and(|stem| stem == "dormouse");
     if !is_own_name || args.iter().any(|argument| argument == "--") {
         return false;
@@ -92,8 +92,9 @@ pub(super) fn is_dormouse_itself(
             || ["serve", "start"].contains(&argument.as_str())
             || Some(argument.as_str()) == named
     });
-    let directory = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-    let inherited = std::env::var_os(CONFIG).filter(|_| launch.inherit_env).map(PathBuf::from);
+    let directory = launch.starting_directory().unwrap_or_default();
+    let inherited = launch.inherited_variables().into_iter().find(|(name, _)| *name == CONFIG);
+    let inherited = inherited.map(|(_, path)| PathBuf::from(path));
     let named = named.map(|named| directory.join(named)).or(inherited);
     let found = config::find_own(named.as_deref(), &directory, trusted, app_file_names());
     is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))

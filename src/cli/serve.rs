@@ -28,15 +28,15 @@ use crate::{
 };
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
-    let (parsed, source, auth) = if let Some(config) = settings::wrap(wrapped, options) {
+    let (parsed, source) = if let Some(config) = settings::wrap(wrapped, options) {
         let parsed = ParsedConfig { config, ..ParsedConfig::default() };
-        (parsed, None, settings::auth(None, options))
+        (parsed, None)
     } else {
         let source = ConfigSource::of_process(options)?;
         lineage::check(&source.file)?;
-        let auth = source.auth();
-        (source.parse()?, Some(source), auth)
+        (source.parse()?, Some(source))
     };
+    let auth = settings::auth(source.as_ref().map(|source| &source.file), options);
     if let Some(dialect) = source.as_ref().and_then(|source| source.file.dialect()) {
         tracing::info!("reading the config as one of {}", dialect.name());
     }

@@ -1,5 +1,5 @@
-//! A fleet that serves hosts, with the tasks that run beside it: following the config, the control
-//! socket, and the first run.
+//! A fleet that serves hosts, with its tasks: following the config, the control socket, and the
+//! first run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     auth::Auth,
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
-    proxy::{Fleet, Storage},
+    proxy::Fleet,
     upstream::Watchdog,
 };
 
@@ -29,22 +29,22 @@ pub(super) struct ServedFleet {
 }
 
 impl ServedFleet {
-    /// Makes the fleet, and starts the tasks beside it. `source` is `None` if dormouse wraps a
-    /// command. After `stop`, [`Self::stop`] must be called.
+    /// Makes the fleet, and starts its tasks. `source` is `None` if dormouse wraps a command. The
+    /// caller calls [`Self::stop`] when its transports have ended; `ending` ends the tasks alone.
     pub(super) fn start(
         parsed: ParsedConfig,
         source: Option<ConfigSource>,
         auth: Auth,
-        stop: &CancellationToken,
+        ending: &CancellationToken,
     ) -> Self {
         let watchdog = Watchdog::default();
         let watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
-        let storage = source.as_ref().map_or_else(Storage::default, ConfigSource::storage);
+        let storage = settings::storage(source.as_ref().map(|source| &source.file));
         let fleet = Fleet::new(parsed.config, &watchdog, storage, auth);
         let tasks = TaskTracker::new();
-        let control = start_tasks(&fleet, source, is_first_run, stop.child_token(), &tasks);
+        let control = start_tasks(&fleet, source, is_first_run, ending.child_token(), &tasks);
         Self { fleet, control, tasks, watchdog, _watching: watching }
     }
 
@@ -68,7 +68,7 @@ impl ServedFleet {
     }
 }
 
-/// Starts the tasks beside the fleet, and returns the state of the API.
+/// Starts the tasks of the fleet, and returns the state of the API.
 fn start_tasks(
     fleet: &Arc<Fleet>,
     source: Option<ConfigSource>,

@@ -44,7 +44,6 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         }
     }
 
-    /// Returns what servers inherit.
     pub(super) fn launch_context(&self) -> &'a Arc<LaunchContext> {
         self.environment.launch_context()
     }

@@ -1,4 +1,5 @@
-//! The variables that `${VAR}` in a config can name: those of the process, and those of `.env`.
+//! The variables that `${VAR}` in a config can name: those of the process from which servers
+//! inherit, and those of `.env`.
 
 use super::{
     LaunchContext,
@@ -17,6 +18,7 @@ pub struct Environment {
     /// The variables of `.env`. They take precedence over the process, since the file belongs to
     /// the config.
     file: HashMap<String, String>,
+    /// The process whose variables `${VAR}` can name, and from which servers inherit.
     process: Arc<LaunchContext>,
     /// True if `${VAR}` cannot name the variables of the process.
     hides_process: bool,
@@ -100,7 +102,6 @@ impl Environment {
         self.file.get(name).map(String::as_str).or_else(of_process)
     }
 
-    /// Returns what servers inherit.
     pub(super) fn launch_context(&self) -> &Arc<LaunchContext> {
         &self.process
     }

@@ -71,7 +71,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Returns a command without arguments, which inherits from this process.
+    /// Returns a command without arguments, whose process inherits from `context`.
     pub fn new(command: impl Into<String>, context: Arc<LaunchContext>) -> Self {
         Self {
             command: command.into(),
@@ -84,13 +84,28 @@ impl Launch {
     }
 
     /// Returns the directory to change to before the process starts, if it has to be changed.
-    pub(crate) fn directory(&self) -> Option<&PathBuf> {
-        self.cwd.as_ref().or_else(|| self.context.other_directory())
+    pub(crate) fn changed_directory(&self) -> Option<&PathBuf> {
+        self.cwd.as_ref().or_else(|| self.context.changed_directory())
     }
 
-    /// Returns the variables that the process has besides those of `env`.
-    pub(crate) fn inherited_variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.context.inherited(self.inherit_env)
+    /// Returns the directory in which the process starts; `None` if it cannot be determined.
+    pub(crate) fn starting_directory(&self) -> Option<PathBuf> {
+        self.cwd.clone().or_else(|| self.context.directory())
+    }
+
+    /// Returns whether a child process that is given no variables inherits those that this one
+    /// should.
+    pub(crate) fn inherits_from_this_process(&self) -> bool {
+        self.inherit_env && self.context.is_of_this_process()
+    }
+
+    /// Returns the variables that the process inherits; those of `env` take precedence.
+    pub(crate) fn inherited_variables(&self) -> Vec<(&OsStr, &OsStr)> {
+        if self.inherit_env {
+            self.context.variables().collect()
+        } else {
+            self.context.needed_variables().collect()
+        }
     }
 }
 

@@ -215,11 +215,15 @@ async fn own_child(
 fn build_command(launch: &Launch, lineage: Option<&str>) -> Command {
     let mut command = Command::new(resolve_program(&launch.command));
     command.args(&launch.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().envs(launch.inherited_variables()).envs(&launch.env);
+    // Clearing makes the standard library fork, where it spawns otherwise.
+    if !launch.inherits_from_this_process() {
+        command.env_clear().envs(launch.inherited_variables());
+    }
+    command.envs(&launch.env);
     if let Some(lineage) = lineage {
         command.env(LINEAGE_VARIABLE, lineage);
     }
-    if let Some(directory) = launch.directory() {
+    if let Some(directory) = launch.changed_directory() {
         command.current_dir(directory);
     }
     command
@@ -239,7 +243,7 @@ fn resolve_program(command: &str) -> &str {
 
 fn spawn_error(launch: &Launch, source: io::Error) -> AttemptError {
     let command = launch.command.clone();
-    match (source.kind(), launch.directory()) {
+    match (source.kind(), launch.changed_directory()) {
         (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => AttemptError::Spawn {
             command,
             source: io::Error::other(format!("the directory {} does not exist", cwd.display())),

@@ -56,6 +56,15 @@ async fn hybrid_server_starts_once_and_then_for_calls() {
 }
 
 #[tokio::test]
+async fn catalog_of_a_wrapped_server_is_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = Proxy::wrapping(&json!({})).argument("--surface").argument("activate");
+    let mut host = proxy.at_home(home.path()).serve().await;
+    host.request("tools/list", json!({})).await;
+    learned(home.path()).await;
+}
+
+#[tokio::test]
 async fn hybrid_server_lists_its_tools_on_every_surface() {
     for (surface, expected) in [
         ("discover", vec!["discover_tool", "use_tool"]),
