@@ -1,6 +1,6 @@
 //! `dormouse check`: validate the config and print every problem.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
-    let parsed = match settings::read(&file, options, &Arc::new(LaunchContext::of_process())) {
+    let parsed = match settings::read(&file, options, &LaunchContext::of_process()) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
             outln!("{}", super::output::json(&CheckReport { problems, ..CheckReport::of(&file) })?);

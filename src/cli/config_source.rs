@@ -25,7 +25,7 @@ impl ConfigSource {
     /// If there is none, or it is not trusted.
     pub(super) fn of_process(options: &Options) -> anyhow::Result<Self> {
         let file = settings::find_trusted(options)?;
-        let context = Arc::new(LaunchContext::of_process());
+        let context = LaunchContext::of_process();
         Ok(Self { file, options: options.clone(), context })
     }
 
@@ -58,7 +58,7 @@ impl ConfigSource {
 
     /// Returns the files that make up the config.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let env_file = self.file.path.with_file_name(".env");
+        let env_file = self.file.env_file().path().to_owned();
         let paths = [Some(self.file.path.clone()), Some(env_file), self.options.env_file.clone()];
         paths.into_iter().flatten().collect()
     }

@@ -182,7 +182,7 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
 /// Returns the config in the file, with the overrides of the command line. Its servers are as the
 /// profile of the command line shows them.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
-    let context = Arc::new(LaunchContext::of_process());
+    let context = LaunchContext::of_process();
     let Config { settings, servers } = read(file, options, &context)?.config;
     let shown = |server| settings.profiles.by_default(server).into_owned();
     let servers = servers.iter().map(shown).collect();
@@ -245,7 +245,7 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let command = words.next()?;
     let stem = Path::new(&command).file_stem();
     let name = stem.map_or_else(|| command.clone(), |stem| stem.to_string_lossy().into_owned());
-    let context = Arc::new(LaunchContext::of_process());
+    let context = LaunchContext::of_process();
     let launch =
         Launch { args: words.collect(), inherit_env: true, ..Launch::new(command, context) };
     let surface = options.surface.unwrap_or_else(|| ListSettings::default().surface);

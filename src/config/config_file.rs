@@ -168,7 +168,7 @@ impl ConfigFile {
 
     /// Returns the variables of this process and of `.env`.
     pub(crate) fn environment(&self) -> Environment {
-        self.environment_in(Arc::new(LaunchContext::of_process()))
+        self.environment_in(LaunchContext::of_process())
     }
 
     /// Returns the variables of a process and of `.env`.

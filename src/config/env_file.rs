@@ -59,7 +59,7 @@ impl EnvFile {
         self.may_read
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 

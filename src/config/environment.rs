@@ -36,7 +36,7 @@ pub enum EnvironmentError {
 impl Environment {
     /// Returns the variables of this process alone. A value that is not UTF-8 is omitted.
     pub fn of_process() -> Self {
-        Self::of(Arc::new(LaunchContext::of_process()))
+        Self::of(LaunchContext::of_process())
     }
 
     /// Returns the variables of a process alone.

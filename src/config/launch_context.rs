@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     path::PathBuf,
+    sync::Arc,
 };
 
 /// Variables that programs need to run at all; all others must be named by the server's config.
@@ -66,8 +67,8 @@ pub struct LaunchContext {
 
 impl LaunchContext {
     /// Returns the context of this process.
-    pub fn of_process() -> Self {
-        Self { is_of_this_process: true, ..Self::new(None, std::env::vars_os()) }
+    pub fn of_process() -> Arc<Self> {
+        Arc::new(Self { is_of_this_process: true, ..Self::new(None, std::env::vars_os()) })
     }
 
     /// Returns the context of another process; `directory` is `None` for the directory of this one.

@@ -22,7 +22,7 @@ impl Import<'_> {
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
         let written = counted(written.count(), "server");
         outln!("\nwrote {}: {written}", file.path.display());
-        let variables = file.path.with_file_name(".env");
+        let variables = file.env_file().path();
         for RequiredVariable { name, purpose } in self.missing(file) {
             outln!("set {name} ({}) in {}", visible(&purpose), variables.display());
         }
