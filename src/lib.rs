@@ -8,6 +8,7 @@
 //! - [`cli`]: one file per command, and the only wiring of all parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
 //! - [`control`]: requests to a running dormouse, over its user's socket and over HTTP.
+//! - `daemon`: one process for all hosts of a user: how thin clients find, start and leave it.
 //! - [`apps`]: AI tools, and the files in which each keeps its servers.
 //! - [`downstream`]: connected hosts, with one session each, on standard streams and over HTTP.
 //! - [`proxy`]: all servers with the one published snapshot, the routing of requests, the relay of
@@ -42,6 +43,8 @@ mod catalog;
 mod cli;
 mod config;
 mod control;
+#[cfg(unix)]
+mod daemon;
 mod demo;
 mod downstream;
 #[cfg(any(test, fuzzing))]

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::{LoginCommand, LoginStore, LoginSummary, LoginTarget, authorizer::Authorizer};
+use super::{Browser, LoginCommand, LoginStore, LoginSummary, LoginTarget, authorizer::Authorizer};
 use crate::{base::Lock, config::ServerConfig, wire::credentials::Credentials};
 
 /// Maximum time that running renewals and logins get to finish when dormouse shuts down.
@@ -17,6 +17,7 @@ pub(crate) struct Auth(Arc<AuthInner>);
 struct AuthInner {
     store: Arc<LoginStore>,
     command: LoginCommand,
+    browser: Browser,
     /// Keyed by the name of the server.
     authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
     /// Work that must run to its end: a token that was granted but not saved is lost.
@@ -24,9 +25,13 @@ struct AuthInner {
 }
 
 impl Auth {
-    pub(crate) fn new(store: LoginStore, command: LoginCommand) -> Self {
+    pub(crate) fn new(store: LoginStore, command: LoginCommand, browser: Browser) -> Self {
         let (authorizers, tasks) = Default::default();
-        Self(Arc::new(AuthInner { store: Arc::new(store), command, authorizers, tasks }))
+        Self(Arc::new(AuthInner { store: Arc::new(store), command, browser, authorizers, tasks }))
+    }
+
+    pub(crate) fn browser(&self) -> &Browser {
+        &self.0.browser
     }
 
     pub(super) fn store(&self) -> &Arc<LoginStore> {
@@ -46,7 +51,7 @@ impl Auth {
 
     pub(super) fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
         let target = LoginTarget::of(server)?;
-        let AuthInner { store, command, authorizers, tasks } = self.0.as_ref();
+        let AuthInner { store, command, authorizers, tasks, .. } = self.0.as_ref();
         let mut authorizers = authorizers.lock();
         if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&target)) {
             return Some(known.clone());

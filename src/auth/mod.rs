@@ -41,7 +41,7 @@ mod unix_time;
 
 pub(crate) use auth_client::ClientError;
 pub(crate) use auth_handle::Auth;
-pub(crate) use browser::{can_open_browser, open_in_browser};
+pub(crate) use browser::{Browser, has_screen, open_here};
 pub(crate) use browser_login::Login;
 pub(crate) use credential::LoginSummary;
 pub(crate) use device::DeviceLogin;

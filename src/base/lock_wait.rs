@@ -51,11 +51,22 @@ pub(crate) async fn wait_for_lock<T>(
 pub(crate) fn wait_for_lock_blocking<T>(
     try_lock: impl FnMut() -> io::Result<Option<T>>,
 ) -> Result<T, LockError> {
+    wait_for_lock_on_thread(BLOCKING_TIMEOUT, try_lock)
+}
+
+/// Waits on this thread for a lock that processes may hold for seconds.
+///
+/// # Errors
+/// As [`wait_for_lock`].
+pub(crate) fn wait_for_lock_on_thread<T>(
+    timeout: Duration,
+    try_lock: impl FnMut() -> io::Result<Option<T>>,
+) -> Result<T, LockError> {
     let pause = || {
         thread::sleep(RETRY_DELAY);
         ready(())
     };
-    retry(BLOCKING_TIMEOUT, try_lock, pause).now_or_never().expect("no pause is pending")
+    retry(timeout, try_lock, pause).now_or_never().expect("no pause is pending")
 }
 
 async fn retry<T, Pause: Future<Output = ()>>(

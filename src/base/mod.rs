@@ -29,6 +29,7 @@ pub(crate) use fuzz_input::{Choices, FuzzInput, run_to_end};
 pub(crate) use lock::Lock;
 pub(crate) use lock_wait::{
     LockError, lock_file, try_lock_file, wait_for_lock, wait_for_lock_blocking,
+    wait_for_lock_on_thread,
 };
 pub(crate) use random_token::random_token;
 #[cfg(test)]

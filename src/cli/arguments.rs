@@ -152,6 +152,12 @@ Examples:
         #[command(flatten)]
         limit: TimeLimit,
     },
+    /// Show or end the background process that serves all hosts
+    #[cfg(unix)]
+    Daemon {
+        #[command(subcommand)]
+        command: DaemonSubcommand,
+    },
     /// Print the JSON schema of the config
     Schema {
         /// Print the tables of the config reference instead
@@ -173,6 +179,32 @@ Examples:
         /// Print the steps as JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+/// The commands about the daemon.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(super) enum DaemonSubcommand {
+    /// Show whether the daemon runs, and for how many hosts
+    Status {
+        /// Print the state as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End the daemon; the next message of a host starts one again
+    Stop,
+    /// Replace the daemon; sessions continue at the new one
+    Restart,
+    /// Print the log of the daemon
+    Logs,
+    /// Print a service unit, for a daemon that always runs
+    Unit,
+    /// Run the daemon in the foreground
+    Run {
+        /// Do not end when no host has been served for a time
+        #[arg(long)]
+        always: bool,
     },
 }
 

@@ -1,7 +1,10 @@
 //! The config that a running dormouse serves: its file, and everything else that decides what the
 //! file means.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{settings, shared_flags::Options};
 use crate::{
@@ -27,6 +30,22 @@ impl ConfigSource {
         let file = settings::find_trusted(options)?;
         let context = LaunchContext::of_process();
         Ok(Self { file, options: options.clone(), context })
+    }
+
+    /// Finds the config of another process of this user, which runs in `directory`.
+    ///
+    /// # Errors
+    /// As [`Self::of_process`].
+    #[cfg(unix)]
+    pub(super) fn of_client(
+        options: Options,
+        directory: &Path,
+        context: Arc<LaunchContext>,
+    ) -> anyhow::Result<Self> {
+        let named = settings::named_in(&options, context.get(settings::CONFIG_VARIABLE));
+        let named = named.map(|path| directory.join(path));
+        let file = settings::find_trusted_in(named.as_deref(), directory)?;
+        Ok(Self { file, options, context })
     }
 
     /// Reads the file again.

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use super::UsageError;
 use crate::{
     apps::app_file_names,
-    config::{self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint},
+    config::{
+        self, ConfigFile, Launch, LaunchContext, ServerConfig, Transport, TrustStore,
+        place_fingerprint,
+    },
 };
 
 /// Environment variable with the path of the config, used if `--config` is not given.
@@ -19,10 +22,11 @@ const VARIABLE: &str = crate::upstream::LINEAGE_VARIABLE;
 /// Maximum number of ancestors. A longer line counts as endless.
 const MAX_ANCESTORS: usize = 16;
 
-/// Returns the lineage for servers that are started with this config.
-pub(super) fn of(file: &ConfigFile) -> String {
+/// Returns the lineage for servers that are started with this config and context.
+pub(super) fn of(file: &ConfigFile, context: &LaunchContext) -> String {
     let own = format!("{}@{}", file.fingerprint(), std::process::id());
-    let ancestors = ancestors().into_iter().map(|(config, id)| format!("{config}@{id}"));
+    let ancestors =
+        ancestors(context.get(VARIABLE)).into_iter().map(|(config, id)| format!("{config}@{id}"));
     ancestors.chain([own]).collect::<Vec<_>>().join(":")
 }
 
@@ -31,7 +35,8 @@ pub(super) fn of(file: &ConfigFile) -> String {
 /// # Errors
 /// Fails if an ancestor does, or if there are more than [`MAX_ANCESTORS`].
 pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
-    let (ancestors, own) = (ancestors(), file.fingerprint());
+    let lineage = std::env::var(VARIABLE).ok();
+    let (ancestors, own) = (ancestors(lineage.as_deref()), file.fingerprint());
     let path = file.path.display();
     if ancestors.iter().any(|(config, _)| *config == own) {
         return Err(UsageError(format!(
@@ -48,15 +53,19 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Returns the fingerprints of the configs and the process ids of the ancestors that still run. An
-/// ancestor that has ended does not count: the process may serve its config.
-fn ancestors() -> Vec<(String, u32)> {
-    let lineage = std::env::var(VARIABLE).unwrap_or_default();
+/// Returns the fingerprints of the configs and the process ids of the ancestors in a lineage that
+/// still run. An ancestor that has ended does not count: the process may serve its config.
+fn ancestors(lineage: Option<&str>) -> Vec<(String, u32)> {
     let read = |ancestor: &str| {
         let (config, id) = ancestor.split_once('@')?;
         Some((config.to_owned(), id.parse().ok()?))
     };
-    lineage.split(':').filter_map(read).filter(|(_, id)| is_running(*id)).collect()
+    lineage
+        .unwrap_or_default()
+        .split(':')
+        .filter_map(read)
+        .filter(|(_, id)| is_running(*id))
+        .collect()
 }
 
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use std::{
     str::FromStr as _,
 };
 
-use tracing::field::Field;
+use tracing::{Dispatch, field::Field};
 
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
@@ -18,7 +18,6 @@ use tracing_subscriber::{
         writer::BoxMakeWriter,
     },
     layer::SubscriberExt as _,
-    util::SubscriberInitExt as _,
 };
 
 use super::{
@@ -27,6 +26,9 @@ use super::{
     shared_flags::{LogFormat, Options},
 };
 use crate::base::visible;
+
+/// The variable with the level of the log.
+pub(super) const LEVEL_VARIABLE: &str = "DORMOUSE_LOG";
 
 /// Maximum number of log lines that wait to be written. Further lines are dropped: a host that does
 /// not read standard error must not block the protocol.
@@ -81,26 +83,10 @@ impl<'a> MakeWriter<'a> for MakeVisible {
     }
 }
 
-/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order.
-/// Waiting lines are written when the returned guard is dropped.
+/// Starts logging on standard error, at the level of `--log-level`, `DORMOUSE_LOG` or `usual`, in
+/// this order. Waiting lines are written when the returned guard is dropped.
 pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<WorkerGuard>> {
-    let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
-    let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
-    let is_bare_word = !level.contains(['=', ',', ':']);
-    let targets = Targets::from_str(level).ok().filter(|targets| {
-        // `Targets` would parse a word that is not a level as a target with all levels enabled.
-        !is_bare_word || targets.default_level().is_some()
-    });
-    let targets = targets.ok_or_else(|| {
-        UsageError(format!(
-            "--log-level or DORMOUSE_LOG: {level:?} is neither a level nor a list of target=level"
-        ))
-    })?;
-    // At lower levels, rmcp logs authorization codes. Hence these are off at every log level.
-    let is_no_secret = |metadata: &tracing::Metadata<'_>| {
-        !metadata.target().starts_with("rmcp") || *metadata.level() <= tracing::Level::WARN
-    };
-    let registry = tracing_subscriber::registry().with(targets).with(filter_fn(is_no_secret));
+    let targets = targets(options, std::env::var(LEVEL_VARIABLE).ok(), usual)?;
     let (writer, guard) = writer();
     std::panic::set_hook(Box::new(|panic| {
         let panic = visible(&panic.to_string());
@@ -111,24 +97,78 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
             errln!("dormouse: {panic}");
         }
     }));
-    match options.log_format {
-        LogFormat::Pretty => registry
-            .with(
+    let log = log(options.log_format, targets, writer, std::io::stderr().is_terminal());
+    tracing::dispatcher::set_global_default(log)?;
+    Ok(guard)
+}
+
+/// Returns a log whose lines are given to a function. `level`: the value of [`LEVEL_VARIABLE`].
+#[cfg(unix)]
+pub(super) fn to_function(
+    options: &Options,
+    level: Option<String>,
+    has_colours: bool,
+    write: impl Fn(&str) + Clone + Send + Sync + 'static,
+) -> anyhow::Result<Dispatch> {
+    let targets = targets(options, level, "info")?;
+    let writer = BoxMakeWriter::new(move || LineWriter(write.clone()));
+    Ok(log(options.log_format, targets, writer, has_colours))
+}
+
+/// Gives each line to a function.
+#[cfg(unix)]
+struct LineWriter<F>(F);
+
+#[cfg(unix)]
+impl<F: Fn(&str)> io::Write for LineWriter<F> {
+    /// Writes one whole line: the layers make one call per line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        (self.0)(&String::from_utf8_lossy(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the targets of the log, with their levels.
+fn targets(options: &Options, variable: Option<String>, usual: &str) -> anyhow::Result<Targets> {
+    let asked = options.log_level.clone().or(variable);
+    let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
+    let is_bare_word = !level.contains(['=', ',', ':']);
+    let targets = Targets::from_str(level).ok().filter(|targets| {
+        // `Targets` would parse a word that is not a level as a target with all levels enabled.
+        !is_bare_word || targets.default_level().is_some()
+    });
+    Ok(targets.ok_or_else(|| {
+        UsageError(format!(
+            "--log-level or DORMOUSE_LOG: {level:?} is neither a level nor a list of target=level"
+        ))
+    })?)
+}
+
+fn log(format: LogFormat, targets: Targets, writer: BoxMakeWriter, has_colours: bool) -> Dispatch {
+    // At lower levels, rmcp logs authorization codes. Hence these are off at every log level.
+    let is_no_secret = |metadata: &tracing::Metadata<'_>| {
+        !metadata.target().starts_with("rmcp") || *metadata.level() <= tracing::Level::WARN
+    };
+    let registry = tracing_subscriber::registry().with(targets).with(filter_fn(is_no_secret));
+    match format {
+        LogFormat::Pretty => Dispatch::new(
+            registry.with(
                 subscriber::layer()
                     .compact()
                     .fmt_fields(debug_fn(write_field).delimited(" "))
                     .with_target(false)
-                    .with_ansi(std::io::stderr().is_terminal())
+                    .with_ansi(has_colours)
                     .with_writer(writer),
-            )
-            .init(),
+            ),
+        ),
         LogFormat::Json => {
-            registry
-                .with(
-                    subscriber::layer().json().flatten_event(true).with_writer(MakeVisible(writer)),
-                )
-                .init();
+            Dispatch::new(registry.with(
+                subscriber::layer().json().flatten_event(true).with_writer(MakeVisible(writer)),
+            ))
         }
     }
-    Ok(guard)
 }

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
 use crate::{
-    auth::{Auth, DeviceLogin, Login, LoginError, LoginSummary, LogoutOutcome, open_in_browser},
+    auth::{Auth, DeviceLogin, Login, LoginError, LoginSummary, LogoutOutcome},
     base::visible,
     config::ServerConfig,
 };
@@ -47,7 +47,7 @@ async fn in_browser(
     typed: &LoginArguments,
 ) -> anyhow::Result<()> {
     let mut login = auth.begin_browser_login(server, &typed.scope).await?;
-    let opened = !typed.no_browser && open_in_browser(login.address()).await;
+    let opened = !typed.no_browser && auth.browser().open(login.address()).await;
     errln!("To log in to {}, open this address:", visible(&server.name));
     errln!("\n  {}\n", login.address());
     let asks_for = login.asks_for();

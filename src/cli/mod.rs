@@ -13,6 +13,8 @@ mod check;
 mod complete;
 mod config_source;
 mod connect;
+#[cfg(unix)]
+mod daemon;
 mod demo;
 mod describe;
 mod edit;

@@ -69,7 +69,7 @@ fn has_meaning(command: &str, option: &str) -> bool {
             .contains(&command),
         "eager" | "lazy" | "hybrid" => ["serve", "connect", "add", "import"].contains(&command),
         "surface" | "idle_timeout" | "http" => ["serve", "connect"].contains(&command),
-        "stdio" => command == "serve",
+        "stdio" | "no_daemon" => command == "serve",
         _ => true,
     }
 }

@@ -8,6 +8,8 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+#[cfg(unix)]
+use super::daemon::{self as cli_daemon, Attempt, serve_by_daemon};
 use super::{
     approve,
     arguments::{Arguments, Command},
@@ -15,9 +17,13 @@ use super::{
     operate::{self, ServerOperation},
     options,
     output::is_output_lost,
-    problems, refresh, schema, serve, status, test, trust,
+    problems, refresh, schema, serve,
+    shared_flags::Options,
+    status, test, trust,
     usage_error::{USAGE_EXIT_CODE, UsageError},
 };
+#[cfg(unix)]
+use crate::daemon::{self, LAUNCHER_ARGUMENT};
 use crate::{base::visible, config::ConfigError, demo as embedded, upstream::watchdog};
 
 /// Runs the program and returns its exit code.
@@ -34,8 +40,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let theme = arguments.get(2).and_then(|theme| theme.to_str()).unwrap_or_default();
             return embedded::serve(theme, std::io::stdin().lock(), std::io::stdout().lock());
         }
+        #[cfg(unix)]
+        Some(LAUNCHER_ARGUMENT) => return daemon::launch(&arguments[2..]),
         _ => {}
     }
+    #[cfg(unix)]
+    let no_daemon = match serve_by_daemon(&arguments) {
+        Attempt::Done(code) => return code,
+        Attempt::NotForDaemon => None,
+        Attempt::NoDaemon(reason) => Some(reason),
+    };
+    #[cfg(not(unix))]
+    let no_daemon = None;
     let parsed = complete::answer(&arguments)
         .and_then(|is_answered| if is_answered { Ok(None) } else { parse(arguments).map(Some) });
     let arguments = match parsed {
@@ -50,7 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if usage.use_stderr() { USAGE_EXIT_CODE } else { 0 });
         }
     };
-    let done = dispatch(arguments);
+    let done = dispatch(arguments, no_daemon);
     // The log has ended: from here on, the default hook prints panics.
     drop(std::panic::take_hook());
     match done {
@@ -60,14 +76,28 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             // If standard error is closed, the error cannot be reported anywhere.
             // (The exit code still tells of it.)
             let _ = writeln!(std::io::stderr(), "{}", reported(&error));
-            let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
-            ExitCode::from(if is_usage { USAGE_EXIT_CODE } else { 1 })
+            ExitCode::from(exit_code(&error))
         }
     }
 }
 
+/// Returns the exit code of a command that has failed.
+pub(super) fn exit_code(error: &anyhow::Error) -> u8 {
+    let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
+    if is_usage { USAGE_EXIT_CODE } else { 1 }
+}
+
+/// Returns the shared flags in a command line that another process was given.
+///
+/// # Errors
+/// If the command line is not valid.
+#[cfg(unix)]
+pub(super) fn parse_options(arguments: Vec<OsString>) -> Result<Options, clap::Error> {
+    Ok(parse(arguments)?.options)
+}
+
 /// Returns the text of an error for the terminal.
-fn reported(error: &anyhow::Error) -> String {
+pub(super) fn reported(error: &anyhow::Error) -> String {
     let Some(ConfigError::Invalid(problems)) = error.downcast_ref() else {
         return format!("dormouse: {}", visible(&format!("{error:#}")));
     };
@@ -97,7 +127,8 @@ fn near_command(error: &clap::Error) -> Option<String> {
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
 
-fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
+/// Runs the command. `no_daemon`: the reason that a host is not served by a daemon.
+fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<ExitCode> {
     let Arguments { command, options, wrapped } = arguments;
     let command = command.unwrap_or(Command::Serve);
     if !wrapped.is_empty() && !matches!(command, Command::Serve) {
@@ -113,6 +144,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve => logging::start(&options, "info")?,
         _ => logging::start(&options, "error,dormouse::catalog=warn,dormouse::config::find=warn")?,
     };
+    if let Some(reason) = no_daemon {
+        tracing::warn!(reason, "serving the host without the daemon");
+    }
     match command {
         Command::Serve => serve::run(&options, wrapped),
         Command::Check { json } => check::run(&options, json),
@@ -155,5 +189,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
+        #[cfg(unix)]
+        Command::Daemon { command } => cli_daemon::command(&options, command),
     }
 }

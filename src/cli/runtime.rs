@@ -4,3 +4,15 @@
 pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
+
+/// Builds a runtime whose threads for blocking work write to this log.
+#[cfg(unix)]
+pub(super) fn runtime_with_log(log: &tracing::Dispatch) -> anyhow::Result<tokio::runtime::Runtime> {
+    let log = log.clone();
+    let set_log = move || {
+        // The log is that of the thread until the thread ends.
+        std::mem::forget(tracing::dispatcher::set_default(&log));
+    };
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().on_thread_start(set_log).build()?)
+}

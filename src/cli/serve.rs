@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::ServedFleet, settings,
@@ -22,9 +22,11 @@ use crate::{
     control,
     downstream::{
         http::{self, HttpAccess, HttpRoutes},
-        stdio_host,
+        only_host::{self, HostLink},
     },
     proxy::Fleet,
+    upstream::Watchdog,
+    wire::HostStreams,
 };
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
@@ -95,14 +97,16 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
-    let served = ServedFleet::start(parsed, source, auth, &stop);
+    let watchdog = Watchdog::default();
+    let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
+    let served = ServedFleet::start(parsed, source, auth, &watchdog, &stop);
     let fleet = served.fleet().clone();
     let api = control::router(served.control().clone());
     let routes = |access| HttpRoutes { access, api, serves_at_root };
     let ended = match (listener, transports.stdio) {
-        (None, _) => stdio_host::serve(fleet, stop).await,
+        (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {
-            fleet.start();
+            fleet.start([]);
             serve_http(fleet, listener, routes, stop).await
         }
         (Some(listener), true) => {
@@ -112,7 +116,7 @@ async fn serve(
             let on_stdio = async {
                 // A separate task, so that after a panic the hosts on HTTP are still disconnected
                 // in good order.
-                let ended = tokio::spawn(stdio_host::serve(fleet, stop.clone())).await;
+                let ended = tokio::spawn(serve_stdio(fleet, stop.clone())).await;
                 stop.cancel();
                 ended.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
             };
@@ -121,7 +125,13 @@ async fn serve(
         }
     };
     served.stop().await;
+    watchdog.end();
     Ok(ended?)
+}
+
+async fn serve_stdio(fleet: Arc<Fleet>, stop: CancellationToken) -> std::io::Result<()> {
+    only_host::serve(fleet, HostLink::new(HostStreams::standard()?), stop).await?;
+    Ok(())
 }
 
 async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {

@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{config_source::ConfigSource, first_run, follow, settings};
 use crate::{
@@ -24,8 +21,6 @@ pub(super) struct ServedFleet {
     fleet: Arc<Fleet>,
     control: ApiState,
     tasks: TaskTracker,
-    watchdog: Watchdog,
-    _watching: AbortOnDropHandle<()>,
 }
 
 impl ServedFleet {
@@ -35,17 +30,16 @@ impl ServedFleet {
         parsed: ParsedConfig,
         source: Option<ConfigSource>,
         auth: Auth,
+        watchdog: &Watchdog,
         ending: &CancellationToken,
     ) -> Self {
-        let watchdog = Watchdog::default();
-        let watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
         let storage = settings::storage(source.as_ref().map(|source| &source.file));
-        let fleet = Fleet::new(parsed.config, &watchdog, storage, auth);
+        let fleet = Fleet::new(parsed.config, watchdog, storage, auth);
         let tasks = TaskTracker::new();
         let control = start_tasks(&fleet, source, is_first_run, ending.child_token(), &tasks);
-        Self { fleet, control, tasks, watchdog, _watching: watching }
+        Self { fleet, control, tasks }
     }
 
     pub(super) fn fleet(&self) -> &Arc<Fleet> {
@@ -64,7 +58,6 @@ impl ServedFleet {
         self.control.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.watchdog.end();
     }
 }
 

@@ -13,7 +13,7 @@ use etcetera::BaseStrategy as _;
 use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
     apps::{Backups, Directories, app_file_names},
-    auth::{Auth, LoginCommand, LoginStore},
+    auth::{Auth, Browser, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, ListSettings,
@@ -26,10 +26,14 @@ use crate::{
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = working_directory()?;
+    find_in(named(options).as_deref(), &working_directory()?)
+}
+
+/// Does the same for a process in another working directory. `named`: the config that was named.
+fn find_in(named: Option<&Path>, directory: &Path) -> anyhow::Result<ConfigFile> {
     let store = trust_store_of_user();
-    Ok(config::find(named(options).as_deref(), &directory, store.as_ref(), app_file_names())?
-        .read(store.as_ref())?)
+    let found = config::find(named, directory, store.as_ref(), app_file_names())?;
+    Ok(found.read(store.as_ref())?)
 }
 
 /// The text of a new config.
@@ -71,13 +75,29 @@ pub(super) fn directories() -> anyhow::Result<Directories> {
 
 /// Returns the config that was named.
 pub(super) fn named(options: &Options) -> Option<PathBuf> {
-    let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
-    options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()))
+    named_in(options, std::env::var_os(CONFIG_VARIABLE))
 }
+
+/// Does the same for a process in which [`CONFIG_VARIABLE`] has this value.
+pub(super) fn named_in(options: &Options, variable: Option<impl Into<PathBuf>>) -> Option<PathBuf> {
+    let variable = variable.map(Into::into).filter(|path| !path.as_os_str().is_empty());
+    options.config.clone().or(variable)
+}
+
+/// The variable with the path of the config.
+pub(super) const CONFIG_VARIABLE: &str = "DORMOUSE_CONFIG";
 
 /// Returns the config file to use; fails if it is not trusted.
 pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
-    let file = find(options)?;
+    find_trusted_in(named(options).as_deref(), &working_directory()?)
+}
+
+/// Does the same for a process in another working directory. `named`: the config that was named.
+pub(super) fn find_trusted_in(
+    named: Option<&Path>,
+    directory: &Path,
+) -> anyhow::Result<ConfigFile> {
+    let file = find_in(named, directory)?;
     file.check_trust(&trust_store()?)?;
     Ok(file)
 }
@@ -153,6 +173,11 @@ const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
 /// Returns the logins of the user. `config` is the config of their servers; errors name the command
 /// that logs in.
 pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
+    auth_with(config, options, Browser::Here)
+}
+
+/// Does the same for a user whose browser is elsewhere.
+pub(super) fn auth_with(config: Option<&ConfigFile>, options: &Options, browser: Browser) -> Auth {
     let logins = Stores::of_user().map(|stores| stores.logins);
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
     let path = config.map(|file| absolute(&file.path));
@@ -161,7 +186,7 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
         config: path.filter(|path| !is_own(path)),
         env_file: options.env_file.as_deref().map(absolute),
     };
-    Auth::new(LoginStore::new(logins, uses_keychain), command)
+    Auth::new(LoginStore::new(logins, uses_keychain), command, browser)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -202,7 +227,7 @@ pub(super) fn read(
     };
     let mut parsed = file.parse(&environment)?;
     let config = &mut parsed.config;
-    config.settings.lineage = Some(lineage::of(file));
+    config.settings.lineage = Some(lineage::of(file, context));
     if let Some(surface) = options.surface {
         config.settings.lists.surface = surface;
     }

@@ -39,6 +39,9 @@ pub(super) struct Options {
     /// With HTTP, also serve a host on standard input and output
     #[arg(long, global = true)]
     pub(super) stdio: bool,
+    /// Serve the host in this process, even if a daemon could do it
+    #[arg(long, global = true)]
+    pub(super) no_daemon: bool,
     #[arg(
         long,
         global = true,

@@ -95,7 +95,7 @@ impl LaunchContext {
     }
 
     /// Returns a variable whose value is UTF-8.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(OsStr::new(name))?.to_str()
     }
 
@@ -104,7 +104,7 @@ impl LaunchContext {
     }
 
     /// Returns the variables without which programs do not run.
-    pub(super) fn needed_variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    pub(crate) fn needed_variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let is_needed = |name: &str| {
             NEEDED_VARIABLES.iter().any(|needed| needed.eq_ignore_ascii_case(name))
                 || name.starts_with("LC_")

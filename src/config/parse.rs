@@ -83,6 +83,7 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
     Settings {
         lists: reader.group(written, root),
         loading: reader.group(written, root),
+        daemon: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
         profiles: Profiles::default(),

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::{
     key_path::Step,
     keys::{
-        CLASS, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
-        ServerSettings,
+        CLASS, DaemonSettings, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings,
+        RootEntry, ServerEntry, ServerSettings,
     },
 };
 
@@ -20,6 +20,7 @@ pub(crate) fn json_schema() -> Value {
     let groups = [
         properties::<ListSettings>(&mut generator),
         properties::<LoadSettings>(&mut generator),
+        properties::<DaemonSettings>(&mut generator),
         properties::<ServerSettings>(&mut generator),
         properties::<Limits>(&mut generator),
         properties::<HttpSettings>(&mut generator),

@@ -2,7 +2,7 @@
 
 use super::{
     Profiles,
-    keys::{HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings},
+    keys::{DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings},
 };
 
 /// The settings for all servers.
@@ -10,6 +10,7 @@ use super::{
 pub struct Settings {
     pub lists: ListSettings,
     pub loading: LoadSettings,
+    pub daemon: DaemonSettings,
     pub limits: Limits,
     pub http: HttpSettings,
     pub profiles: Profiles,
@@ -36,18 +37,20 @@ impl Settings {
     pub(crate) fn adopted(&self, now: &Self) -> (Self, Vec<String>) {
         let (lists, of_lists) = self.lists.adopted(&now.lists);
         let (loading, of_loading) = self.loading.adopted(&now.loading);
+        let (daemon, of_daemon) = self.daemon.adopted(&now.daemon);
         let (limits, of_limits) = self.limits.adopted(&now.limits);
         let (http, of_http) = self.http.adopted(&now.http);
         let adopted = Self {
             lists,
             loading,
+            daemon,
             limits,
             http,
             profiles: self.profiles.clone(),
             lineage: self.lineage.clone(),
             wrapping: now.wrapping,
         };
-        (adopted, [of_lists, of_loading, of_limits, of_http].concat())
+        (adopted, [of_lists, of_loading, of_daemon, of_limits, of_http].concat())
     }
 }
 

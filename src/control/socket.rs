@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -39,8 +40,11 @@ impl SocketDirectory {
         Self { directory: directory.into(), config }
     }
 
-    fn path_of_this_process(&self) -> PathBuf {
-        self.directory.join(format!("{}-{}.sock", self.config, std::process::id()))
+    /// Returns the path of a new socket of this process, which may serve several fleets.
+    fn new_path(&self) -> PathBuf {
+        static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.directory.join(format!("{}-{number}-{}.sock", self.config, std::process::id()))
     }
 
     fn all_sockets(&self) -> Vec<PathBuf> {
@@ -60,7 +64,7 @@ impl SocketDirectory {
 /// # Errors
 /// When the socket cannot be used.
 pub(crate) async fn serve(control: ApiState, sockets: SocketDirectory) -> io::Result<()> {
-    let path = sockets.path_of_this_process();
+    let path = sockets.new_path();
     let stop = control.stop.clone();
     let Some(listener) = stop.run_until_cancelled(bind_at_last(&sockets.directory, &path)).await
     else {
@@ -186,7 +190,7 @@ impl RunningDormouse {
     }
 }
 
-/// Returns whether the process that created the socket is running; the socket's name contains the
+/// Returns whether the process that created the socket is running; the socket's name ends with the
 /// process id.
 fn is_owner_alive(path: &Path) -> bool {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

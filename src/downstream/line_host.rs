@@ -6,7 +6,10 @@ use std::{io, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
+use super::{
+    HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler,
+    side_channel::NoticeFilter,
+};
 use crate::{
     peer::{Peer, read_messages},
     proxy::Fleet,
@@ -21,6 +24,7 @@ pub(super) struct LineHost {
     session: Arc<Session>,
     peer: Peer,
     max_message_bytes: usize,
+    notices: Option<NoticeFilter>,
     writing: AbortOnDropHandle<io::Result<()>>,
 }
 
@@ -30,13 +34,27 @@ impl LineHost {
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
+        Self::attach_again(fleet, output, 0)
+    }
+
+    /// Does the same with a host that another process has served before. The ids of requests to the
+    /// host follow `last_id`.
+    pub(super) fn attach_again<W>(fleet: Arc<Fleet>, output: W, last_id: u64) -> Self
+    where
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
         let max_message_bytes = fleet.settings().limits.max_message_bytes;
         let outbox = Outbox::default();
-        let peer = Peer::new(outbox.clone());
+        let peer = Peer::counting_from(last_id, outbox.clone());
         let writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
         let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
         let session = Session::attach(fleet, peer.clone(), identity);
-        Self { session, peer, max_message_bytes, writing }
+        Self { session, peer, max_message_bytes, notices: None, writing }
+    }
+
+    #[must_use]
+    pub(super) fn with_notices(self, notices: Option<NoticeFilter>) -> Self {
+        Self { notices, ..self }
     }
 
     pub(super) fn session(&self) -> &Arc<Session> {
@@ -52,7 +70,11 @@ impl LineHost {
         R: AsyncRead + Unpin,
     {
         let reply = ReplyChannel { peer: self.peer.clone(), response: None };
-        let handler = Arc::new(HostHandler { session: self.session.clone(), reply });
+        let handler = Arc::new(HostHandler {
+            session: self.session.clone(),
+            reply,
+            notices: self.notices.clone(),
+        });
         let limit = self.max_message_bytes;
         read_messages(LineReader::new(input, limit), limit, self.peer.clone(), handler)
     }

@@ -8,10 +8,12 @@ pub(crate) mod http;
 mod identity;
 pub(crate) mod in_process_host;
 mod line_host;
+pub(crate) mod only_host;
 mod reply_channel;
 mod request_tasks;
 mod session;
-pub(crate) mod stdio_host;
+mod side_channel;
 
 pub(crate) use identity::HostIdentity;
 pub(crate) use session::Session;
+pub(crate) use side_channel::SideChannel;

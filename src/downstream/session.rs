@@ -19,6 +19,7 @@ use super::{
     host_state::{HostState, ListenStream, RequestedTargets},
     reply_channel::ReplyChannel,
     request_tasks::RequestTasks,
+    side_channel::NoticeFilter,
 };
 use crate::{
     base::Lock,
@@ -291,6 +292,14 @@ impl Session {
 pub(super) struct HostHandler {
     pub(super) session: Arc<Session>,
     pub(super) reply: ReplyChannel,
+    /// Takes the notifications of the thin client that carries the host's stream, if one does.
+    pub(super) notices: Option<NoticeFilter>,
+}
+
+impl HostHandler {
+    pub(super) fn new(session: Arc<Session>, reply: ReplyChannel) -> Self {
+        Self { session, reply, notices: None }
+    }
 }
 
 impl MessageHandler for HostHandler {
@@ -300,6 +309,9 @@ impl MessageHandler for HostHandler {
 
     fn notification(&self, notification: Notification) {
         let session = &self.session;
+        if self.notices.as_ref().is_some_and(|notices| notices.take(&notification)) {
+            return;
+        }
         match notification.method.as_str() {
             method::INITIALIZED => session.state.lock().mark_ready(),
             method::CANCELLED => {
@@ -326,12 +338,7 @@ impl MessageHandler for HostHandler {
             UnexpectedMessage::Oversized { summary, limit }
                 if summary.is_call && summary.id.is_some() =>
             {
-                let message = format!(
-                    "the message of {} bytes exceeds maxMessageBytes ({limit}); raise it in the \
-                        config",
-                    summary.size
-                );
-                peer.respond_to_unreadable(summary.id, error::invalid_request(message));
+                peer.respond_to_unreadable(summary.id, error::oversized(summary.size, limit));
             }
             // Replies and notifications are never answered. Their content stays out of the log,
             // because it may be confidential.

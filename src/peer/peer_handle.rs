@@ -32,8 +32,13 @@ struct PeerInner {
 
 impl Peer {
     pub(crate) fn new(outbox: Outbox) -> Self {
+        Self::counting_from(0, outbox)
+    }
+
+    /// Creates a peer whose requests have ids above `last_id`.
+    pub(crate) fn counting_from(last_id: u64, outbox: Outbox) -> Self {
         let inner = Arc::new(PeerInner {
-            pending: Lock::default(),
+            pending: Lock::new(PendingRequests::counting_from(last_id)),
             closed: CancellationToken::new(),
             settled: Notify::new(),
         });

@@ -10,7 +10,6 @@ use crate::{
     wire::{Id, Outcome, Raw, edit},
 };
 
-#[derive(Default)]
 pub(super) struct PendingRequests {
     last_id: u64,
     waiting: HashMap<u64, PendingRequest>,
@@ -50,6 +49,10 @@ pub(super) struct RegisteredRequest {
 }
 
 impl PendingRequests {
+    pub(super) fn counting_from(last_id: u64) -> Self {
+        Self { last_id, waiting: HashMap::new() }
+    }
+
     pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> RegisteredRequest {
         self.last_id += 1;
         let (sender, answer) = oneshot::channel();

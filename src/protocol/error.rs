@@ -37,6 +37,14 @@ pub(crate) fn invalid_request(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::INVALID_REQUEST, message)
 }
 
+/// Refuses a request whose line is too long, in bytes.
+pub(crate) fn oversized(size: usize, limit: usize) -> Raw {
+    let message = format!(
+        "the message of {size} bytes exceeds maxMessageBytes ({limit}); raise it in the config"
+    );
+    invalid_request(message)
+}
+
 pub(crate) fn parse_error(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::PARSE_ERROR, message)
 }

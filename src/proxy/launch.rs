@@ -96,10 +96,12 @@ impl Fleet {
     }
 
     /// Connects the eager servers in the background, learns what the hybrid ones have, and loads
-    /// again what was loaded when dormouse last ended.
-    pub(crate) fn start(&self) {
-        let remembered =
+    /// again what was loaded when dormouse last ended, and `loads`: the names of offers that a host
+    /// has loaded at another process.
+    pub(crate) fn start(&self, loads: impl IntoIterator<Item = String>) {
+        let mut remembered =
             self.catalog_memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
+        remembered.extend(loads);
         let snapshot = self.board.snapshot();
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
         let loaded: HashSet<ServerId> = offers

@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 
 use super::{Event, Fleet, Overview, overview::overview_of, reload};
 use crate::{
-    catalog::{ServerCatalog, ServerId},
+    catalog::{LoadOrigin, Offer, ServerCatalog, ServerId},
     config::ServerConfig,
     upstream::{LoadError, Phase, StaysAwake},
 };
@@ -41,6 +41,14 @@ impl Operator<'_> {
     /// Returns a receiver of all events from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
         self.fleet.events.listen()
+    }
+
+    /// Returns the names of the offers that hosts have loaded.
+    pub(crate) fn loaded(&self) -> Vec<String> {
+        let snapshot = self.fleet.board.snapshot();
+        let is_loaded =
+            |offer: &&Arc<Offer>| offer.presence.origin() == Some(LoadOrigin::HostsRequest);
+        snapshot.offers.iter().filter(is_loaded).map(|offer| offer.name.clone()).collect()
     }
 
     /// Loads a server for all hosts, or wakes it.

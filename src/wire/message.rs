@@ -19,6 +19,11 @@ impl Id {
         matches!(raw.as_bytes().first()?, b'"' | b'-' | b'0'..=b'9').then_some(Self(raw))
     }
 
+    /// Returns the id with this name, as a JSON string.
+    pub(crate) fn named(name: &str) -> Self {
+        Self(Raw::encode(name))
+    }
+
     /// Returns the number if this is one of the ids that dormouse assigns.
     pub(crate) fn as_u64(&self) -> Option<u64> {
         std::str::from_utf8(self.0.as_bytes()).ok()?.parse().ok()

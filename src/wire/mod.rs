@@ -25,3 +25,4 @@ pub(crate) use message::{
 pub(crate) use outbox::{Outbox, write_messages};
 pub use raw::Raw;
 pub(crate) use skim::LineSummary;
+pub(crate) use standard_streams::HostStreams;

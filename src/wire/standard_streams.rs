@@ -1,4 +1,5 @@
-//! The standard input and output of this process as asynchronous streams.
+//! The standard input and output of this process, or a socket in their place, as asynchronous
+//! streams.
 
 use std::io;
 
@@ -34,11 +35,42 @@ pub fn open_output() -> io::Result<StdioWriter> {
 
 type ClosedFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The streams from and to a host.
+pub struct HostStreams {
+    pub input: StdioReader,
+    pub output: StdioWriter,
+    /// Resolves when the host has closed its end of `output`.
+    pub output_closed: ClosedFuture,
+}
+
+impl HostStreams {
+    /// Opens the standard streams of this process.
+    ///
+    /// # Errors
+    /// If a descriptor cannot be duplicated.
+    pub fn standard() -> io::Result<Self> {
+        Ok(Self { input: open_input()?, output: open_output()?, output_closed: output_closed()? })
+    }
+
+    /// Opens a socket in place of standard streams. The other end sees the end of the output when
+    /// all duplicates of the socket are closed, as with a pipe.
+    ///
+    /// # Errors
+    /// If the descriptor cannot be duplicated.
+    #[cfg(unix)]
+    pub(crate) fn of_socket(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
+        let closed = unix::closed(unix::open_socket(stream.try_clone()?)?);
+        let input = unix::open_socket(stream.try_clone()?)?;
+        let output = unix::KeptOpen(unix::open_socket(stream)?);
+        Ok(Self { input: Box::new(input), output: Box::new(output), output_closed: closed })
+    }
+}
+
 /// Resolves when the reader of standard output has closed it, even if nothing is being written.
 ///
 /// # Errors
 /// If the descriptor cannot be duplicated.
-pub fn output_closed() -> io::Result<ClosedFuture> {
+fn output_closed() -> io::Result<ClosedFuture> {
     #[cfg(unix)]
     if let Some(closed) = unix::output_closed()? {
         return Ok(closed);
@@ -76,10 +108,12 @@ mod unix {
             fd::{AsFd, OwnedFd},
             unix::{fs::FileTypeExt, net::UnixStream},
         },
+        pin::Pin,
+        task::{Context, Poll},
     };
 
     use tokio::{
-        io::{Interest, Ready},
+        io::{AsyncWrite, Interest, Ready},
         net::unix::pipe,
     };
 
@@ -105,7 +139,7 @@ mod unix {
         })
     }
 
-    fn open_socket(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
+    pub(super) fn open_socket(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
         stream.set_nonblocking(true)?;
         tokio::net::UnixStream::from_std(stream)
     }
@@ -128,14 +162,48 @@ mod unix {
                     async move { while !is_closed(pipe.ready(Interest::ERROR).await) {} },
                 ))
             }
-            StandardStream::Socket(stream) => {
-                let socket = open_socket(stream)?;
-                Some(Box::pin(
-                    async move { while !is_closed(socket.ready(Interest::ERROR).await) {} },
-                ))
-            }
+            StandardStream::Socket(stream) => Some(closed(open_socket(stream)?)),
             StandardStream::Other => None,
         })
+    }
+
+    /// The output of a socket that other owners may still write to.
+    pub(super) struct KeptOpen(pub(super) tokio::net::UnixStream);
+
+    impl AsyncWrite for KeptOpen {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            slices: &[io::IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write_vectored(context, slices)
+        }
+
+        fn is_write_vectored(&self) -> bool {
+            self.0.is_write_vectored()
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_flush(context)
+        }
+
+        /// Does not end the output of the socket, which is the same for all owners.
+        fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.poll_flush(context)
+        }
+    }
+
+    /// Resolves when the other end of the socket is closed.
+    pub(super) fn closed(socket: tokio::net::UnixStream) -> ClosedFuture {
+        Box::pin(async move { while !is_closed(socket.ready(Interest::ERROR).await) {} })
     }
 
     fn is_closed(ready: io::Result<Ready>) -> bool {

@@ -26,7 +26,7 @@ async fn dynmcp_config_lists_described_servers_for_loading() {
     assert!(description.contains("- chrome-devtools: Chrome browser automation"), "{description}");
     assert!(description.contains("- aws-knowledge: AWS documentation"), "{description}");
     assert!(description.contains("filesystem:"), "it has no description: {description}");
-    assert_eq!(descendants(host.id()).len(), 2, "the eager one, and what looks after it");
+    assert_eq!(descendants(host.serving_id()).len(), 2, "the eager one, and what looks after it");
     let loaded = host.load("chrome-devtools").await;
     assert_eq!(loaded["isError"], Value::Null, "{loaded}");
     host.end().await;
@@ -60,7 +60,7 @@ async fn dynamic_mcp_config_lists_servers_as_groups() {
         let line = format!("- {group}: ");
         assert_eq!(groups.as_str().unwrap().contains(&line), is_there, "{groups}");
     }
-    let only_the_critical = || descendants(host.id()).len() == 2;
+    let only_the_critical = || descendants(host.serving_id()).len() == 2;
     eventually("the hybrid one sleeps, and the lazy one has never been started", only_the_critical)
         .await;
     let listed = host.call("get_dynamic_tools", json!({"group": "rare"})).await;
@@ -113,7 +113,10 @@ async fn multi_mcp_config_lists_enabled_tools() {
     assert!(is_hidden(&names, "add_note") && is_hidden(&names, "search_notes"), "{names:?}");
     assert!(!is_hidden(&names, "list_notes") && !is_hidden(&names, "delete_note"), "{names:?}");
     assert!(names.iter().any(|name| name.starts_with("sequential-thinking__")), "{names:?}");
-    eventually("the one that is not always on sleeps", || descendants(host.id()).len() == 2).await;
+    eventually("the one that is not always on sleeps", || {
+        descendants(host.serving_id()).len() == 2
+    })
+    .await;
     let refused = host.call("github__add_note", json!({"text": "x"})).await;
     insta::assert_snapshot!(text_of(&refused));
     host.end().await;

@@ -113,7 +113,7 @@ async fn dynamic_mcp_servers_start_as_configured() {
     }
     let call = json!({"group": "docs", "name": "list_notes", "args": {}});
     assert_eq!(host.call("call_dynamic_tool", call).await["isError"], Value::Null);
-    let left = || descendants(host.id()).len() == 3;
+    let left = || descendants(host.serving_id()).len() == 3;
     eventually("the hybrid one sleeps after its second; the others and the watchdog stay", left)
         .await;
     host.end().await;
@@ -207,10 +207,10 @@ async fn multi_mcp_servers_are_always_on_or_wake_on_a_call() {
         assert!(!names.contains(&hidden.to_owned()), "{hidden}: {names:?}");
     }
     assert!(names.iter().any(|name| name.starts_with("tavily__")), "{names:?}");
-    let always_on = || descendants(host.id()).len() == 3;
+    let always_on = || descendants(host.serving_id()).len() == 3;
     eventually("two servers are on, and the watchdog", always_on).await;
     assert_eq!(host.call("context7__list_notes", json!({})).await["isError"], Value::Null);
-    assert_eq!(descendants(host.id()).len(), 4, "the call has woken it");
+    assert_eq!(descendants(host.serving_id()).len(), 4, "the call has woken it");
     host.end().await;
     tokio::time::timeout(Duration::from_secs(30), host.exit()).await.expect("it ends");
 }

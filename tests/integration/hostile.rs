@@ -119,7 +119,7 @@ async fn server_that_stops_reading_fails_its_own_calls() {
     insta::assert_snapshot!(at_once);
     let congested = refusals.iter().filter(|refusal| *refusal == at_once).count();
     assert!(congested >= 10, "{congested} of 70 calls were refused at once");
-    let peak = peak_memory(host.id());
+    let peak = peak_memory(host.serving_id());
     assert!(peak < 150_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }
@@ -163,7 +163,7 @@ async fn server_that_reads_no_answers_is_disconnected() {
     host.load("good").await;
     host.load("flood").await;
     insta::assert_snapshot!(host.logged_at("WARN", "flood").await);
-    let peak = peak_memory(host.id());
+    let peak = peak_memory(host.serving_id());
     assert!(peak < 200_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }
@@ -246,7 +246,7 @@ async fn oversized_lists_fail_the_load() {
     host.load("good").await;
     let result = host.load("bad").await;
     insta::assert_snapshot!(text_of(&result));
-    let peak = peak_memory(host.id());
+    let peak = peak_memory(host.serving_id());
     assert!(peak < 250_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }

@@ -335,7 +335,7 @@ async fn shutdown_finishes_requests_in_flight() {
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": 600}}});
     let id = host.send("tools/call", call).await;
     program.server_noted("a", "tools/call").await;
-    let servers = descendants(program.id());
+    let servers = descendants(program.serving_id());
     program.signal(Signal::SIGTERM);
     assert!(host.answer(id).await["result"]["content"].is_array());
     let ended = modern.0.answer(stream).await;
@@ -387,7 +387,7 @@ async fn host_that_does_not_read_slows_no_other() {
     for _ in 0..50 {
         assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
     }
-    let peak = crate::support::peak_memory(program.id());
+    let peak = crate::support::peak_memory(program.serving_id());
     assert!(peak < 400_000, "{peak} kB");
 }
 

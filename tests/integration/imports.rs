@@ -3,13 +3,14 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     (
         "cli",
         &[
             "apps",
             "demo",
             "control",
+            "daemon",
             "downstream",
             "proxy",
             "surface",
@@ -27,6 +28,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("apps", &["config", "base"]),
     ("demo", &["peer", "protocol", "wire", "base"]),
     ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
+    ("daemon", &["protocol", "wire", "base"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),
     (
         "proxy",

@@ -84,7 +84,7 @@ async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host))
     for name in ["polite", "stubborn", "parent"] {
         assert!(host.load(name).await["isError"].is_null());
     }
-    let mut processes = descendants(host.id());
+    let mut processes = descendants(host.serving_id());
     let grandchild = host
         .server_log("parent")
         .iter()
@@ -274,12 +274,12 @@ async fn killed_watchdog_is_started_again() {
         };
         descendants(of).into_iter().filter(is_one).collect()
     };
-    let first = watchdogs(host.id());
+    let first = watchdogs(host.serving_id());
     assert_eq!(first.len(), 1, "it has a name of its own");
     let process = nix::unistd::Pid::from_raw(i32::try_from(first[0]).unwrap());
     nix::sys::signal::kill(process, Signal::SIGKILL).unwrap();
     eventually("it is gone", || !is_alive(first[0])).await;
-    eventually("there is another", || watchdogs(host.id()).len() == 1).await;
+    eventually("there is another", || watchdogs(host.serving_id()).len() == 1).await;
     host.load("b").await;
     let servers = [host.started("a")[0], host.started("b")[0]];
     host.signal(Signal::SIGKILL);

@@ -14,7 +14,7 @@ async fn no_server_starts_before_it_is_needed() {
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     host.request("resources/list", json!({})).await;
     host.request("prompts/list", json!({})).await;
-    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    assert_eq!(descendants(host.serving_id()), [0_u32; 0]);
     assert!(host.started("a").is_empty() && host.started("b").is_empty());
 }
 

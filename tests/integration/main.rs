@@ -8,6 +8,7 @@ mod commands;
 mod connecting;
 mod control;
 mod crossing;
+mod daemon;
 mod dialects;
 mod documents;
 mod editing;

@@ -107,7 +107,7 @@ async fn dormouse_does_not_start_itself() {
     let result = host.load("itself").await;
     assert_eq!(result["isError"], true);
     insta::assert_snapshot!(redacted(text_of(&result)));
-    assert!(descendants(host.id()).len() <= 1, "only the watchdog is left");
+    assert!(descendants(host.serving_id()).len() <= 1, "only the watchdog is left");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn four_real_servers_load_on_demand() {
     let mut host = Proxy::with(four_servers(place.path())).start();
     host.initialize(json!({})).await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
-    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    assert_eq!(descendants(host.serving_id()), [0_u32; 0]);
     for (server, tools) in [("everything", 12), ("filesystem", 14), ("memory", 9), ("thinking", 1)]
     {
         let told = host.notifications().len();
@@ -74,7 +74,7 @@ fn running(host: &Host, command: &str) -> usize {
         let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(command)
     };
-    descendants(host.id()).iter().filter(has).count()
+    descendants(host.serving_id()).iter().filter(has).count()
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn four_real_hybrid_servers_run_once_and_then_for_calls() {
     assert_eq!(host.tool_names().await, first);
     // No process is started in the background either.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    assert_eq!(running(&host, "mcp-server"), 0);
     let sum = host.call("everything__get-sum", json!({"a": 1, "b": 2})).await;
     assert!(sum.to_string().contains("is 3"), "{sum}");
     assert_eq!((running(&host, "mcp-server"), running(&host, "everything")), (1, 1));

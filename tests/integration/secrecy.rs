@@ -129,7 +129,7 @@ async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
             std::fs::read_to_string(format!("/proc/{id}/cmdline"))
                 .is_ok_and(|line| line.contains(log))
         };
-        let process = descendants(host.id()).into_iter().find(is_it).expect("it runs");
+        let process = descendants(host.serving_id()).into_iter().find(is_it).expect("it runs");
         std::fs::read_to_string(format!("/proc/{process}/environ")).unwrap()
     };
     assert!(environ("/with.log").contains("canary-environment"));

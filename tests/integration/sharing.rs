@@ -182,10 +182,10 @@ async fn eight_hosts_get_their_own_answers() {
     for host in &hosts {
         assert_eq!(host.http().delete().await, 204);
     }
-    let children = descendants(program.id());
+    let children = descendants(program.serving_id());
     assert!(children.len() <= 4, "at most one process a server, and the watchdog: {children:?}");
     let sockets = || {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", program.id())).unwrap();
+        let open = std::fs::read_dir(format!("/proc/{}/fd", program.serving_id())).unwrap();
         let links = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
     };

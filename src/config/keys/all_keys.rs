@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{
-    HttpSettings, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry, ServerSettings,
-    group::classes, key_class::KeyClass,
+    DaemonSettings, HttpSettings, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
+    ServerSettings, group::classes, key_class::KeyClass,
 };
 
 /// Returns the keys of the file as a whole, with their classes.
@@ -12,6 +12,7 @@ fn keys_of_file() -> Vec<(String, KeyClass)> {
     [
         classes::<ListSettings>(),
         classes::<LoadSettings>(),
+        classes::<DaemonSettings>(),
         classes::<ServerSettings>(),
         classes::<Limits>(),
         classes::<HttpSettings>(),

@@ -5,6 +5,7 @@
 //! contains as it is.
 
 mod all_keys;
+mod daemon_settings;
 mod features;
 mod group;
 mod http_settings;
@@ -22,6 +23,7 @@ mod unlimited;
 pub(super) use all_keys::is_secret;
 #[cfg(test)]
 pub(super) use all_keys::keys_of_server;
+pub(crate) use daemon_settings::DaemonSettings;
 pub(crate) use features::Features;
 pub(super) use group::{KeyGroup, KeyProblem, classes};
 pub(crate) use http_settings::HttpSettings;

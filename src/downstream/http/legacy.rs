@@ -165,7 +165,7 @@ fn deliver(
         },
         None => ReplyChannel { peer: own.clone(), response: None },
     };
-    let inbound = HostHandler { session: session.session.clone(), reply };
+    let inbound = HostHandler::new(session.session.clone(), reply);
     receive_message(Ok(message), own, &inbound);
 }
 

@@ -120,7 +120,7 @@ pub(super) async fn message(
         );
     }
     let reply = ReplyChannel { peer: peer.clone(), response: None };
-    let inbound = HostHandler { session: session.session.clone(), reply };
+    let inbound = HostHandler::new(session.session.clone(), reply);
     for message in posted.messages {
         receive_message(Ok(message), peer, &inbound);
     }

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{forward_error::ForwardError, heartbeat::with_beats, shape::shape};
 use crate::{
-    auth::can_open_browser,
     catalog::ServerId,
     protocol::{Era, method},
     proxy::{
@@ -98,7 +97,7 @@ fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginC
 }
 
 fn channel_without_host(fleet: &Fleet) -> Option<LoginChannel> {
-    let may_open = fleet.settings().loading.interactive && can_open_browser();
+    let may_open = fleet.settings().loading.interactive && fleet.context.auth.browser().can_open();
     may_open.then_some(LoginChannel::Browser)
 }
 
@@ -187,7 +186,14 @@ fn open_page(
                     fleet.events.send(Event::LoginEnded);
                 }
             };
-            Ok(Page::of(config.name.clone(), login, closing, &tasks, forget))
+            Ok(Page::of(
+                config.name.clone(),
+                login,
+                auth.browser().clone(),
+                closing,
+                &tasks,
+                forget,
+            ))
         }
     });
     let page = async move { opening.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };

@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use crate::{
-    auth::{Login, open_in_browser},
+    auth::{Browser, Login},
     base::{Lock, random_token},
     peer::CallError,
     protocol::method,
@@ -52,6 +52,7 @@ pub(in crate::proxy) struct Page {
     address: Url,
     /// The sentence that names the scopes.
     asks_for: String,
+    browser: Browser,
     /// The `elicitationId` under which legacy hosts know the page.
     id: String,
     /// The dialog at each place. A dialog ends when no request there needs the login any more.
@@ -91,6 +92,7 @@ impl Page {
     pub(in crate::proxy) fn of(
         server: String,
         login: Login,
+        browser: Browser,
         closing: CancellationToken,
         tasks: &TaskTracker,
         when_finished: impl FnOnce() + Send + 'static,
@@ -108,7 +110,18 @@ impl Page {
         let finished = async move { waiting.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
         let (dialogs, waiting) = Default::default();
         let (id, finished) = (random_token::<9>(), finished.boxed().shared());
-        Arc::new(Self { server, address, asks_for, id, dialogs, waiting, until, closing, finished })
+        Arc::new(Self {
+            server,
+            address,
+            asks_for,
+            browser,
+            id,
+            dialogs,
+            waiting,
+            until,
+            closing,
+            finished,
+        })
     }
 
     /// Resolves when a user has logged in, here or elsewhere.
@@ -154,8 +167,9 @@ impl Page {
     /// Opens the page in a browser, and waits.
     fn browse(&self) -> impl Future<Output = DialogEnd> + Send + use<> {
         let (address, finished) = (self.address.clone(), self.finished());
+        let browser = self.browser.clone();
         async move {
-            if open_in_browser(&address).await {
+            if browser.open(&address).await {
                 DialogEnd::Finished(finished.await)
             } else {
                 DialogEnd::Declined("cannot open a browser".to_owned())

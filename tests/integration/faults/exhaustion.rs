@@ -37,7 +37,7 @@ async fn loads(host: &mut Host) {
 async fn server_that_gets_no_descriptors_loads_when_there_are_some() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
-    let shortage = match DescriptorShortage::of(host.id()) {
+    let shortage = match DescriptorShortage::of(host.serving_id()) {
         Ok(shortage) => shortage,
         Err(why) => return not_tested(why),
     };
@@ -52,7 +52,7 @@ async fn remote_server_that_gets_no_descriptors_loads_when_there_are_some() {
     let b = Server::lazy("b").set("url", remote.url.clone());
     let mut host = Proxy::with([Server::lazy("a"), b]).serve().await;
     host.load("a").await;
-    let shortage = match DescriptorShortage::of(host.id()) {
+    let shortage = match DescriptorShortage::of(host.serving_id()) {
         Ok(shortage) => shortage,
         Err(why) => return not_tested(why),
     };
@@ -68,7 +68,7 @@ async fn host_that_gets_no_descriptor_is_served_when_there_is_one() {
     let mut known = program.host("/mcp").await;
     known.initialize(json!({})).await;
     known.load("a").await;
-    let shortage = match DescriptorShortage::of(program.id()) {
+    let shortage = match DescriptorShortage::of(program.serving_id()) {
         Ok(shortage) => shortage,
         Err(why) => return not_tested(why),
     };
@@ -95,14 +95,14 @@ async fn remote_server_whose_name_no_thread_can_resolve_loads_when_there_is_one(
     let mut host = Proxy::with(servers).serve().await;
     host.load("a").await;
     // A thread that is idle could do the work. It ends after 10 s.
-    let comms = || fs::read_dir(format!("/proc/{}/task", host.id())).unwrap();
+    let comms = || fs::read_dir(format!("/proc/{}/task", host.serving_id())).unwrap();
     let is_idle = |name: &str| name.starts_with("tokio-rt-worker");
     let has_idle = || {
         let paths = comms().map(|entry| entry.unwrap().path().join("comm"));
         paths.filter_map(|path| fs::read_to_string(path).ok()).any(|name| is_idle(&name))
     };
     eventually("idle threads have ended", || !has_idle()).await;
-    group.add(host.id());
+    group.add(host.serving_id());
     group.limit_processes(Some(1));
     insta::assert_snapshot!(failed_loads(&mut host).await);
     group.limit_processes(None);
@@ -118,7 +118,7 @@ async fn config_that_could_not_be_watched_is_followed_when_it_can_be() {
     let home = tempfile::tempdir().unwrap();
     let proxy = |servers: Vec<Server>| Proxy::with(servers).at_home(home.path());
     let mut host = proxy(vec![Server::lazy("a")]).serve().await;
-    group.add(host.id());
+    group.add(host.serving_id());
     group.limit_processes(Some(1));
     insta::assert_snapshot!(host.logged_at("WARN", "cannot watch").await);
     assert!(host.load("a").await["isError"] == true, "it runs");
@@ -140,7 +140,7 @@ async fn server_that_gets_no_process_loads_when_there_is_one() {
     };
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
-    group.add(host.id());
+    group.add(host.serving_id());
     group.limit_processes(Some(1));
     insta::assert_snapshot!(failed_loads(&mut host).await);
     group.limit_processes(None);
@@ -179,7 +179,7 @@ impl Memory {
 const MIB: u64 = 1024 * 1024;
 
 fn report_peak(program: &Program, what: &str) {
-    eprintln!("{what}: at most {} kB of memory", peak_memory(program.id()));
+    eprintln!("{what}: at most {} kB of memory", peak_memory(program.serving_id()));
 }
 
 #[tokio::test]

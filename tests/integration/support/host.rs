@@ -36,7 +36,8 @@ impl Host {
     /// Creates a host that talks to a server without dormouse.
     pub fn direct(server: Child) -> Self {
         let directory = tempfile::tempdir().expect("the temporary directory is writable");
-        Self::on_pipes(Program::new(server, directory, HashMap::new(), true))
+        let home = directory.path().to_owned();
+        Self::on_pipes(Program::new(server, directory, home, HashMap::new(), true))
     }
 
     pub(super) fn on_pipes(mut program: Program) -> Self {

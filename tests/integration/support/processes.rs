@@ -13,9 +13,12 @@ pub fn descendants(process: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![process];
     while let Some(parent) = open.pop() {
-        let path = format!("/proc/{parent}/task/{parent}/children");
-        let children = fs::read_to_string(path).unwrap_or_default();
-        open.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        // Each thread has the children that it has started.
+        let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            open.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        }
         found.push(parent);
     }
     found.retain(|id| *id != process && is_alive(*id));

@@ -6,7 +6,12 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStderr};
 
-use super::{Host, ModernHost, PATIENCE, lines::Lines, redacted};
+use super::{
+    Host, ModernHost, PATIENCE,
+    daemon::{by_daemon, daemons_of, end_daemons},
+    lines::Lines,
+    redacted,
+};
 
 pub struct Program {
     pub(super) child: Child,
@@ -14,13 +19,16 @@ pub struct Program {
     /// The standard error, kept open and unread.
     _unread: Option<ChildStderr>,
     server_logs: HashMap<String, PathBuf>,
-    _directory: TempDir,
+    /// The directory of the config.
+    home: PathBuf,
+    directory: TempDir,
 }
 
 impl Program {
     pub(super) fn new(
         mut child: Child,
         directory: TempDir,
+        home: PathBuf,
         server_logs: HashMap<String, PathBuf>,
         reads_log: bool,
     ) -> Self {
@@ -29,7 +37,7 @@ impl Program {
             Some(stderr) => Lines::follow(stderr),
             None => Arc::default(),
         };
-        Self { child, log, _unread: unread, server_logs, _directory: directory }
+        Self { child, log, _unread: unread, server_logs, home, directory }
     }
 
     /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
@@ -67,8 +75,16 @@ impl Program {
         self.child.stdout.take().expect("a pipe that is taken once")
     }
 
+    /// Returns the id of the process that the host has started.
     pub fn id(&self) -> u32 {
         self.child.id().expect("it has not been waited for")
+    }
+
+    /// Returns the id of the process that serves the host: the daemon, or the program itself.
+    pub fn serving_id(&self) -> u32 {
+        let daemon =
+            by_daemon().then(|| daemons_of(&self.home)).and_then(|ids| ids.first().copied());
+        daemon.unwrap_or_else(|| self.id())
     }
 
     /// Waits for a line of the log that contains `text`.
@@ -141,9 +157,12 @@ impl Drop for Program {
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
         for _ in 0..500 {
             if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
+                break;
             }
             std::thread::sleep(Duration::from_millis(10));
+        }
+        if by_daemon() {
+            end_daemons(self.directory.path());
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::{Host, Program, Server, server::fixture};
+use super::{Host, Program, Server, daemon::by_daemon, server::fixture};
 
 /// A dormouse before it is started.
 #[must_use]
@@ -30,13 +30,21 @@ pub struct Proxy {
     /// Commands of a shell that becomes dormouse after them.
     shell_setup: Vec<String>,
     wrapped: Vec<String>,
+    program: PathBuf,
+    working_directory: Option<PathBuf>,
 }
 
 /// Returns the program under test, independent of the environment of the test process.
 pub fn dormouse() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
-    command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
+    independent(&mut command);
     command
+}
+
+/// Makes a command independent of the environment of the test process.
+fn independent(command: &mut Command) {
+    command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG").env_remove("CI");
+    command.env("DORMOUSE_DAEMON", if by_daemon() { "1" } else { "0" });
 }
 
 impl Proxy {
@@ -53,6 +61,8 @@ impl Proxy {
             environment: Vec::new(),
             shell_setup: Vec::new(),
             wrapped: Vec::new(),
+            program: env!("CARGO_BIN_EXE_dormouse").into(),
+            working_directory: None,
         }
     }
 
@@ -114,14 +124,26 @@ impl Proxy {
         self
     }
 
+    /// Runs another build of the program.
+    pub fn running(self, program: &Path) -> Self {
+        Self { program: program.to_owned(), ..self }
+    }
+
+    /// Starts it in this working directory.
+    pub fn within(self, directory: &Path) -> Self {
+        Self { working_directory: Some(directory.to_owned()), ..self }
+    }
+
     fn command(&self) -> Command {
         if self.shell_setup.is_empty() {
-            return dormouse();
+            let mut command = Command::new(&self.program);
+            independent(&mut command);
+            return command;
         }
         let mut command = Command::new("sh");
         let script = format!("{}; exec \"$0\" \"$@\"", self.shell_setup.join("; "));
         command.args(["-c", &script, env!("CARGO_BIN_EXE_dormouse")]);
-        command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
+        independent(&mut command);
         command
     }
 
@@ -146,6 +168,10 @@ impl Proxy {
             .collect();
         let mut config = self.config.clone();
         config.insert("mcpServers".to_owned(), Value::Object(servers));
+        if by_daemon() {
+            // The daemon does not outlive the test for long.
+            config.insert("daemonIdleTimeout".to_owned(), json!("1s"));
+        }
         let path = self.home().join("dormouse.json");
         // The file is replaced in one step, since other instances may start with the same home.
         let mut file = tempfile::NamedTempFile::new_in(self.home()).expect("it is writable");
@@ -180,6 +206,9 @@ impl Proxy {
         command.env("XDG_CACHE_HOME", self.home().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home());
         command.env("XDG_DATA_HOME", self.home().join("data"));
+        if let Some(directory) = &self.working_directory {
+            command.current_dir(directory);
+        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.wrapped.is_empty() {
             command.arg("--config").arg(self.write_config());
@@ -194,7 +223,8 @@ impl Proxy {
         let child = command.spawn().expect("dormouse starts");
         let logs = self.servers.iter();
         let logs = logs.map(|server| (server.name.clone(), server.log(self.home()))).collect();
-        Program::new(child, self.directory, logs, reads_log)
+        let home = self.home().to_owned();
+        Program::new(child, self.directory, home, logs, reads_log)
     }
 
     /// Starts it with a host that never reads its standard error.

@@ -11,6 +11,8 @@ pub struct Server {
     pub name: String,
     script: Map<String, Value>,
     entry: Map<String, Value>,
+    /// Commands of a shell that becomes the server after them.
+    shell_setup: Option<String>,
 }
 
 impl Server {
@@ -20,7 +22,7 @@ impl Server {
     }
 
     pub fn eager(name: &str) -> Self {
-        Self { name: name.to_owned(), script: Map::new(), entry: Map::new() }
+        Self { name: name.to_owned(), script: Map::new(), entry: Map::new(), shell_setup: None }
     }
 
     /// Sets a member of the fixture's script.
@@ -35,10 +37,21 @@ impl Server {
         self
     }
 
+    /// Runs commands in the shell that becomes the server.
+    pub fn after(self, commands: &str) -> Self {
+        Self { shell_setup: Some(commands.to_owned()), ..self }
+    }
+
     pub(super) fn entry(&self, directory: &Path) -> Value {
         let mut script = self.script.clone();
         script.insert("log".to_owned(), json!(self.log(directory)));
         let mut entry = self.entry.clone();
+        if let Some(commands) = &self.shell_setup {
+            let commands = format!("{commands}; exec \"$0\" \"$1\"");
+            entry.insert("command".to_owned(), json!("sh"));
+            let script = Value::Object(script.clone()).to_string();
+            entry.insert("args".to_owned(), json!(["-c", commands, fixture(), script]));
+        }
         if !entry.contains_key("url") {
             entry.entry("command").or_insert_with(|| json!(fixture()));
             entry.entry("args").or_insert_with(|| json!([Value::Object(script).to_string()]));

@@ -38,7 +38,7 @@ impl RecordingHost {
         let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
         let session = Session::attach(fleet.clone(), peer.clone(), identity);
         let reply = ReplyChannel { peer, response: None };
-        let handler = HostHandler { session: session.clone(), reply };
+        let handler = HostHandler::new(session.clone(), reply);
         let is_reading = watch::Sender::new(true);
         let got = Arc::<Lock<Vec<_>>>::default();
         tokio::spawn(read(outbox.clone(), is_reading.subscribe(), got.clone()));

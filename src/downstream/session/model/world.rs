@@ -61,7 +61,7 @@ impl World {
         for server in 0..SERVERS.len() {
             world.list(server);
         }
-        world.fleet.start();
+        world.fleet.start([]);
         world
     }
 

@@ -17,7 +17,7 @@ use super::{
     },
 };
 use crate::{
-    auth::{Auth, LoginCommand, LoginStore},
+    auth::{Auth, Browser, LoginCommand, LoginStore},
     base::Lock,
     catalog::ServerCatalog,
     config::{Environment, ServerConfig, parse},
@@ -268,7 +268,7 @@ fn config(setting: &Setting) -> ServerConfig {
 fn context(setting: &Setting, opener: Opener) -> Context {
     Context {
         opener,
-        auth: Auth::new(LoginStore::new(None, false), LoginCommand::default()),
+        auth: Auth::new(LoginStore::new(None, false), LoginCommand::default(), Browser::Here),
         catalog_ttl: setting.ttl.map(Duration::from_millis),
         reads_lists: true,
         tasks: TaskTracker::new(),

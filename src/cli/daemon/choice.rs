@@ -1,0 +1,78 @@
+//! The choice between the daemon and serving in the process that a host has started.
+
+use crate::{cli::shared_flags::Options, config::Settings};
+
+/// The variable that turns the daemon on or off: `1` or `0`.
+const VARIABLE: &str = "DORMOUSE_DAEMON";
+
+/// Returns whether the daemon serves a host. `variable` returns the variables of the host.
+pub(super) fn is_for_daemon(
+    options: &Options,
+    settings: &Settings,
+    variable: impl Fn(&str) -> Option<String>,
+) -> bool {
+    if options.http.is_some() || settings.http.listen.is_some() || options.no_daemon {
+        return false;
+    }
+    match Variable::read(variable) {
+        Variable::On => true,
+        Variable::Off => false,
+        Variable::Unset => settings.daemon.daemon,
+    }
+}
+
+/// Returns whether the daemon may serve a host with these variables, whatever the config says.
+pub(super) fn may_be_for_daemon(variable: impl Fn(&str) -> Option<String>) -> bool {
+    Variable::read(variable) != Variable::Off
+}
+
+/// Returns whether the text of a config may contain a key that [`is_for_daemon`] looks at.
+pub(super) fn is_decided_by(config: &str) -> bool {
+    // A key may be written with escapes.
+    ["daemon", "listen", "\\"].iter().any(|word| config.contains(word))
+}
+
+/// The decision of the environment.
+#[derive(PartialEq, Eq)]
+enum Variable {
+    On,
+    Off,
+    Unset,
+}
+
+impl Variable {
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        match variable(VARIABLE).as_deref() {
+            Some("0") => Self::Off,
+            Some("1") => Self::On,
+            // A job must not leave a process behind.
+            _ if variable("CI").is_some_and(|value| !value.is_empty()) => Self::Off,
+            _ => Self::Unset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flag_precedes_the_variable_and_the_variable_precedes_the_config() {
+        let on = |flag: bool, variables: &[(&str, &str)], key: bool| {
+            let options = Options { no_daemon: flag, ..Options::default() };
+            let mut settings = Settings::default();
+            settings.daemon.daemon = key;
+            let value = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            is_for_daemon(&options, &settings, value)
+        };
+        assert!(on(false, &[], true));
+        assert!(!on(false, &[], false));
+        assert!(on(false, &[("DORMOUSE_DAEMON", "1"), ("CI", "true")], false));
+        assert!(!on(false, &[("DORMOUSE_DAEMON", "0")], true));
+        assert!(!on(false, &[("CI", "true")], true));
+        assert!(!on(true, &[("DORMOUSE_DAEMON", "1")], true));
+    }
+}

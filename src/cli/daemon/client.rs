@@ -1,0 +1,163 @@
+//! The thin client: has the daemon serve the host that has started this process.
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+};
+
+use anyhow::Context as _;
+
+use super::{choice, invocation::Invocation, place, state::DaemonState, world};
+use crate::{
+    auth::open_here,
+    cli::{config_source::ConfigSource, lineage, settings, shared_flags::Options},
+    config::Settings,
+    daemon::{
+        Build, Connection, DaemonPlace, Dialed, Hello, Resumption, Welcome, dial, read_greeting,
+        relay, start,
+    },
+};
+
+/// The outcome of the attempt to have the daemon serve the host.
+pub(in crate::cli) enum Attempt {
+    /// The host has ended, or cannot be served.
+    Done(ExitCode),
+    /// This process has to serve the host, or has another task.
+    NotForDaemon,
+    /// This process has to serve the host, because the daemon cannot. The reason is for the log.
+    NoDaemon(String),
+}
+
+/// Serves the host of this process by way of the daemon.
+pub(in crate::cli) fn serve_by_daemon(arguments: &[OsString]) -> Attempt {
+    let client = Invocation::read(arguments).and_then(|invocation| ThinClient::new(&invocation));
+    let Some(client) = client else { return Attempt::NotForDaemon };
+    match client.serve() {
+        Ok(Some(code)) => Attempt::Done(code),
+        Ok(None) => Attempt::NotForDaemon,
+        Err(error) => Attempt::NoDaemon(format!("{error:#}")),
+    }
+}
+
+/// The client of the daemon of one config.
+struct ThinClient {
+    place: DaemonPlace,
+    /// The absolute path of the config.
+    config: PathBuf,
+}
+
+impl ThinClient {
+    /// Returns the client for a command line. Returns `None` if the daemon is not wanted, and if
+    /// there is any problem: the command reports it then.
+    fn new(invocation: &Invocation) -> Option<Self> {
+        let variable = |name: &str| env::var(name).ok();
+        let options = Options { config: invocation.config.clone(), ..Options::default() };
+        if !choice::may_be_for_daemon(variable) {
+            return None;
+        }
+        let source = ConfigSource::of_process(&options).ok()?;
+        lineage::check(&source.file).ok()?;
+        // Most configs do not mention the keys that decide, and need not be parsed here.
+        let settings = if choice::is_decided_by(&source.file.text()) {
+            source.parse().ok()?.config.settings
+        } else {
+            Settings::default()
+        };
+        if !choice::is_for_daemon(&options, &settings, variable) {
+            return None;
+        }
+        // A pipe has been read, so that the daemon could not read it.
+        let config = std::path::absolute(&source.file.path).ok()?;
+        if !config.metadata().is_ok_and(|file| file.is_file()) {
+            return None;
+        }
+        Some(Self { place: place::place_of(&config)?, config })
+    }
+
+    /// Serves the host until it ends. Returns `None` if this process has to serve it.
+    ///
+    /// # Errors
+    /// If there can be no daemon.
+    fn serve(&self) -> anyhow::Result<Option<ExitCode>> {
+        let connection = match self.dial(Resumption::default())? {
+            Dialed::Serving(connection) => connection,
+            Dialed::InProcess => return Ok(None),
+            Dialed::Refused { message, exit_code } => {
+                errln!("{message}");
+                return Ok(Some(ExitCode::from(exit_code)));
+            }
+        };
+        let open_browser = |address: &str| {
+            // The user can open the address from the answer of the call.
+            let _ = open_here(address);
+        };
+        let ended = relay(connection, open_browser, |resumption| self.redial(resumption));
+        Ok(Some(match ended {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                errln!("dormouse: {error:#}");
+                ExitCode::FAILURE
+            }
+        }))
+    }
+
+    fn dial(&self, resumption: Resumption) -> anyhow::Result<Dialed> {
+        let hello = hello(resumption)?;
+        Ok(dial(&self.place, hello, || start_daemon(&self.place, &self.config))?)
+    }
+
+    /// Connects to the next daemon. If there can be none, this process serves the host itself.
+    fn redial(&self, resumption: Resumption) -> anyhow::Result<Connection> {
+        match self.dial(resumption.clone()) {
+            Ok(Dialed::Serving(connection)) => return Ok(connection),
+            Ok(Dialed::InProcess | Dialed::Refused { .. }) => {}
+            Err(error) => errln!("dormouse: continuing without the daemon: {error:#}"),
+        }
+        serve_here(resumption)
+    }
+}
+
+/// Serves the host on a thread of this process.
+fn serve_here(resumption: Resumption) -> anyhow::Result<Connection> {
+    let hello = hello(resumption)?;
+    let (near, far) = UnixStream::pair()?;
+    thread::spawn(move || {
+        let state = DaemonState::of_one_host();
+        world::serve(hello, far, &state);
+        state.watchdog.end();
+    });
+    match read_greeting(&near)? {
+        Welcome::Serving { notices, max_line } => {
+            Ok(Connection { writing: near.try_clone()?, reading: near, notices, max_line })
+        }
+        Welcome::Refused { message, .. } => anyhow::bail!("{message}"),
+        Welcome::Ending | Welcome::InProcess | Welcome::Status(_) => {
+            anyhow::bail!("the config no longer allows to serve this host")
+        }
+    }
+}
+
+fn hello(resumption: Resumption) -> anyhow::Result<Hello> {
+    let Resumption { earlier_daemons, loads } = resumption;
+    Ok(Hello {
+        build: Build::of_process().context("cannot find the file of this program")?,
+        arguments: env::args_os().collect(),
+        directory: settings::working_directory()?,
+        variables: env::vars_os().collect(),
+        has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
+        earlier_daemons,
+        loads,
+    })
+}
+
+/// Starts a daemon, which outlives this process.
+pub(super) fn start_daemon(place: &DaemonPlace, config: &Path) -> io::Result<()> {
+    let arguments = ["daemon", "run", "--config"].map(OsString::from);
+    let arguments: Vec<OsString> = arguments.into_iter().chain([config.into()]).collect();
+    start(place, &arguments, &place::variables_of_daemon())
+}

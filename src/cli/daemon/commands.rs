@@ -1,0 +1,185 @@
+//! `dormouse daemon`: the commands about the daemon of a config.
+
+use std::{
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use nix::unistd::Pid;
+
+use super::{client::start_daemon, place, process};
+use crate::{
+    base::read_text,
+    cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
+    daemon::{DaemonCommand, DaemonStatus, Redial, send},
+};
+
+/// Maximum time for a daemon to end: longer than it waits for calls in flight.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(in crate::cli) fn run(
+    options: &Options,
+    command: DaemonSubcommand,
+) -> anyhow::Result<ExitCode> {
+    if let DaemonSubcommand::Run { always } = command {
+        return process::run(options, always);
+    }
+    let file = settings::find(options)?;
+    let config = std::path::absolute(&file.path)?;
+    match command {
+        DaemonSubcommand::Status { json } => status(&config, json),
+        DaemonSubcommand::Stop => stop(&config),
+        DaemonSubcommand::Restart => restart(&config),
+        DaemonSubcommand::Logs => logs(&config),
+        DaemonSubcommand::Unit => unit(&config),
+        DaemonSubcommand::Run { .. } => unreachable!("handled above"),
+    }
+}
+
+/// Sends a command to all daemons of a config. Returns the state of each before it.
+fn send_all(config: &Path, command: DaemonCommand) -> anyhow::Result<Vec<DaemonStatus>> {
+    let answers = place::places_of(config).into_iter().map(|place| send(&place, command));
+    let answers: Result<Vec<Option<_>>, _> = answers.collect();
+    Ok(answers?.into_iter().flatten().collect())
+}
+
+fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    let running = send_all(config, DaemonCommand::Status)?;
+    if json {
+        outln!("{}", output::json(&running)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if running.is_empty() {
+        outln!("no daemon runs for {}", config.display());
+    }
+    for DaemonStatus { pid, build, config, uptime_seconds, hosts } in running {
+        let uptime = humantime::format_duration(Duration::from_secs(uptime_seconds));
+        let (version, config) = (build.version(), config.display());
+        outln!("dormouse {version}, process {pid}, with {config}; up {uptime}; hosts: {hosts}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stop(config: &Path) -> anyhow::Result<ExitCode> {
+    let running = send_all(config, DaemonCommand::End(Redial::WhenNeeded))?;
+    if running.is_empty() {
+        outln!("no daemon runs for {}", config.display());
+    }
+    for DaemonStatus { pid, .. } in running {
+        if !wait_until_ended(pid) {
+            bail!("the daemon (process {pid}) does not end");
+        }
+        outln!("the daemon (process {pid}) has ended");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn restart(config: &Path) -> anyhow::Result<ExitCode> {
+    let replaced = send_all(config, DaemonCommand::End(Redial::AtOnce))?;
+    let place = place::place_of(config).context("cannot run a daemon: HOME is not set")?;
+    start_daemon(&place, config).context("cannot start the daemon")?;
+    match replaced.first() {
+        Some(DaemonStatus { pid, .. }) => outln!("the daemon (process {pid}) was replaced"),
+        None => outln!("the daemon was started"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn logs(config: &Path) -> anyhow::Result<ExitCode> {
+    let mut places = place::places_of(config);
+    places.extend(place::place_of(config).filter(|_| places.is_empty()));
+    for place in places {
+        let path = place.log();
+        let log = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        outln!("{}", log.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until a process has ended. Returns `false` if it does not.
+fn wait_until_ended(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().map(Pid::from_raw) else { return true };
+    let begun = Instant::now();
+    while begun.elapsed() < STOP_TIMEOUT {
+        if nix::sys::signal::kill(pid, None).is_err() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+/// Prints the unit of a service manager for a daemon that always runs.
+fn unit(config: &Path) -> anyhow::Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let (program, config) = (program.display().to_string(), config.display().to_string());
+    if cfg!(target_os = "macos") {
+        outln!("{}", launchd_unit(&program, &config));
+    } else {
+        outln!("{}", systemd_unit(&program, &config));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn systemd_unit(program: &str, config: &str) -> String {
+    // In a unit, `%` begins a specifier and `$` a variable (systemd.unit(5), systemd.service(5)).
+    let quoted = |text: &str| {
+        let text = text.replace('\\', r"\\").replace('"', "\\\"");
+        format!("\"{}\"", text.replace('%', "%%").replace('$', "$$"))
+    };
+    let (program, config) = (quoted(program), quoted(config));
+    format!(
+        "\
+# Save as ~/.config/systemd/user/dormouse.service, then run:
+#   systemctl --user enable --now dormouse
+[Unit]
+Description=MCP servers for all AI tools
+
+[Service]
+ExecStart={program} daemon run --always --config {config}
+Restart=on-failure
+
+[Install]
+WantedBy=default.target"
+    )
+}
+
+fn launchd_unit(program: &str, config: &str) -> String {
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let (program, config) = (escaped(program), escaped(config));
+    format!(
+        "\
+<?xml version=\"1.0\" encoding=\"UTF-8\"?>
+<!-- Save as ~/Library/LaunchAgents/io.dormouse.daemon.plist, then run:
+     launchctl load ~/Library/LaunchAgents/io.dormouse.daemon.plist -->
+<plist version=\"1.0\">
+<dict>
+  <key>Label</key><string>io.dormouse.daemon</string>
+  <key>ProgramArguments</key>
+  <array>
+    <string>{program}</string>
+    <string>daemon</string><string>run</string><string>--always</string>
+    <string>--config</string><string>{config}</string>
+  </array>
+  <key>RunAtLoad</key><true/>
+</dict>
+</plist>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_run_the_daemon_whatever_its_path_contains() {
+        let (program, config) = ("/opt/a b/dormouse", "/home/x/100% <\"$HOME\">.json");
+        insta::assert_snapshot!(format!(
+            "{}\n---\n{}",
+            systemd_unit(program, config),
+            launchd_unit(program, config)
+        ));
+    }
+}

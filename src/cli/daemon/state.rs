@@ -1,0 +1,106 @@
+//! The state that the clients of one daemon share.
+
+use std::{path::PathBuf, sync::Arc, time::Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    daemon::{Build, DaemonCommand, DaemonStatus, Redial},
+    upstream::Watchdog,
+};
+
+/// A daemon, as the threads of its clients see it.
+pub(super) struct DaemonState {
+    config: PathBuf,
+    build: Option<Build>,
+    started: Instant,
+    /// The number of hosts that are served.
+    hosts: watch::Sender<usize>,
+    /// Set once the daemon ends. Its clients connect to another one then.
+    ending: watch::Sender<Option<Redial>>,
+    /// Cancelled when the sessions must end.
+    pub(super) stop: CancellationToken,
+    pub(super) watchdog: Watchdog,
+}
+
+impl DaemonState {
+    pub(super) fn new(config: PathBuf, build: Build) -> Arc<Self> {
+        Arc::new(Self { config, build: Some(build), ..Self::of_one_host() })
+    }
+
+    /// Returns the state of a process that serves its own host.
+    pub(super) fn of_one_host() -> Self {
+        Self {
+            config: PathBuf::new(),
+            build: None,
+            started: Instant::now(),
+            hosts: watch::Sender::new(0),
+            ending: watch::Sender::new(None),
+            stop: CancellationToken::new(),
+            watchdog: Watchdog::default(),
+        }
+    }
+
+    /// Returns whether other hosts can be served by the same process.
+    pub(super) fn is_shared(&self) -> bool {
+        self.build.is_some()
+    }
+
+    /// Counts a host until the returned value is dropped.
+    pub(super) fn count_host(&self) -> CountedHost<'_> {
+        self.hosts.send_modify(|hosts| *hosts += 1);
+        CountedHost(self)
+    }
+
+    pub(super) fn hosts(&self) -> watch::Receiver<usize> {
+        self.hosts.subscribe()
+    }
+
+    /// Ends the daemon, unless it ends already.
+    pub(super) fn end(&self, redial: Redial) {
+        self.ending.send_if_modified(|ending| {
+            let is_first = ending.is_none();
+            ending.get_or_insert(redial);
+            is_first
+        });
+    }
+
+    pub(super) fn ending(&self) -> watch::Receiver<Option<Redial>> {
+        self.ending.subscribe()
+    }
+
+    /// Returns whether a client has to be served by another daemon: this one is ending. It ends if
+    /// the client's program is newer.
+    pub(super) fn yields_to(&self, client: &Build) -> bool {
+        if self.build.as_ref().is_some_and(|own| client.is_newer_than(own)) {
+            tracing::info!(version = client.version(), "a newer program replaces this daemon");
+            self.end(Redial::AtOnce);
+        }
+        self.ending.borrow().is_some()
+    }
+
+    /// Obeys a command. Returns the state before it.
+    pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
+        let status = DaemonStatus {
+            pid: std::process::id(),
+            build: self.build.clone()?,
+            config: self.config.clone(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            hosts: *self.hosts.borrow(),
+        };
+        if let DaemonCommand::End(redial) = command {
+            self.end(redial);
+        }
+        Some(status)
+    }
+}
+
+/// A host that is served.
+pub(super) struct CountedHost<'a>(&'a DaemonState);
+
+impl Drop for CountedHost<'_> {
+    fn drop(&mut self) {
+        self.0.hosts.send_modify(|hosts| *hosts -= 1);
+    }
+}

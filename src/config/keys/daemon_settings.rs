@@ -1,0 +1,30 @@
+//! The keys about the daemon.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{KeyGroup, key_class::AT_NEXT_START};
+use crate::config::duration::{self, DurationText};
+
+/// The rules for the process that serves all hosts of the user with this config.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonSettings {
+    /// `true` lets one background process serve all hosts on standard input and output.
+    #[schemars(extend("x-class" = AT_NEXT_START))]
+    pub daemon: bool,
+    /// Time after which the background process ends if it serves no host.
+    #[serde(with = "duration::text")]
+    #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
+    pub daemon_idle_timeout: Duration,
+}
+
+impl Default for DaemonSettings {
+    fn default() -> Self {
+        Self { daemon: false, daemon_idle_timeout: Duration::from_secs(60) }
+    }
+}
+
+impl KeyGroup for DaemonSettings {}

@@ -1,0 +1,187 @@
+//! The way of a client to its daemon: connects to the one that runs, or starts one.
+
+use std::{
+    io,
+    os::unix::net::UnixStream,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+
+use super::{
+    DaemonCommand, DaemonPlace, DaemonStatus, Greeting, Hello, Welcome, greeting,
+    held_lock::HeldLock,
+};
+use crate::base::make_private_directory;
+
+/// Maximum time to reach a daemon, with the start of one.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum time for a daemon to answer the greeting. A daemon that takes longer is not replaced,
+/// since it holds its lock: the host is served without it.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of the attempts, while another process starts the daemon.
+const RETRY_DELAY: Duration = Duration::from_millis(5);
+
+/// The outcome of a greeting that a daemon has answered.
+pub(crate) enum Dialed {
+    Serving(Connection),
+    /// The config requires that this process serves its host itself.
+    InProcess,
+    Refused {
+        message: String,
+        exit_code: u8,
+    },
+}
+
+/// A connection on which the messages of the host follow.
+pub(crate) struct Connection {
+    pub reading: UnixStream,
+    pub writing: UnixStream,
+    /// The method of notices in both directions.
+    pub notices: String,
+    /// The size limit of a line of the host, in bytes.
+    pub max_line: usize,
+}
+
+/// The reason that no daemon serves the host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialError {
+    #[error("the daemon does not answer")]
+    Silent,
+    #[error("cannot connect to the daemon in {path}: {cause}")]
+    Connect { path: String, cause: io::Error },
+    #[error("cannot prepare the start of the daemon in {path}: {cause}")]
+    Prepare { path: String, cause: io::Error },
+    #[error("cannot start the daemon: {0}")]
+    Start(io::Error),
+    #[error("cannot use the connection to the daemon: {0}")]
+    NoDescriptor(io::Error),
+    #[error("no daemon accepted a connection for {0:?}")]
+    Timeout(Duration),
+}
+
+/// The state of the daemon's socket.
+enum Answer {
+    Welcome(Welcome, UnixStream),
+    /// There is no daemon, or it has just ended.
+    Absent,
+    /// The daemon has more connections than it has accepted.
+    Busy,
+}
+
+/// Connects to the daemon. `start` starts one, and returns once it accepts connections; it is
+/// called by one process at a time.
+///
+/// # Errors
+/// If no daemon can be reached or started.
+pub(crate) fn dial(
+    place: &DaemonPlace,
+    hello: Hello,
+    start: impl Fn() -> io::Result<()>,
+) -> Result<Dialed, DialError> {
+    let greeting = Greeting::Hello(Box::new(hello));
+    let begun = Instant::now();
+    while begun.elapsed() < DIAL_TIMEOUT {
+        match greet(place, &greeting)? {
+            Answer::Welcome(Welcome::Serving { notices, max_line }, reading) => {
+                let writing = reading.try_clone().map_err(DialError::NoDescriptor)?;
+                return Ok(Dialed::Serving(Connection { reading, writing, notices, max_line }));
+            }
+            Answer::Welcome(Welcome::InProcess, _) => return Ok(Dialed::InProcess),
+            Answer::Welcome(Welcome::Refused { message, exit_code }, _) => {
+                return Ok(Dialed::Refused { message, exit_code });
+            }
+            Answer::Welcome(Welcome::Ending | Welcome::Status(_), _) | Answer::Busy => {}
+            Answer::Absent => start_alone(place, &start)?,
+        }
+        thread::sleep(RETRY_DELAY);
+    }
+    Err(DialError::Timeout(DIAL_TIMEOUT))
+}
+
+/// Sends a command to the daemon. Returns `None` if there is none.
+///
+/// # Errors
+/// If the daemon cannot be reached.
+pub(crate) fn send(
+    place: &DaemonPlace,
+    command: DaemonCommand,
+) -> Result<Option<DaemonStatus>, DialError> {
+    match greet(place, &Greeting::Command(command))? {
+        Answer::Welcome(Welcome::Status(status), _) => Ok(Some(status)),
+        Answer::Welcome(..) | Answer::Absent => Ok(None),
+        Answer::Busy => Err(DialError::Silent),
+    }
+}
+
+/// Starts the daemon, unless another process does so.
+fn start_alone(place: &DaemonPlace, start: impl Fn() -> io::Result<()>) -> Result<(), DialError> {
+    let prepare =
+        |cause| DialError::Prepare { path: place.directory().display().to_string(), cause };
+    make_private_directory(place.directory()).map_err(prepare)?;
+    let Some(_lock) = HeldLock::try_take(&place.start_lock()).map_err(prepare)? else {
+        return Ok(());
+    };
+    // Another process may have started it since the attempt to connect.
+    if matches!(open(&place.socket()), Ok(Some(_)) | Err(_)) {
+        return Ok(());
+    }
+    start().map_err(DialError::Start)
+}
+
+fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> {
+    let failed =
+        |cause| DialError::Connect { path: place.directory().display().to_string(), cause };
+    let stream = match open(&place.socket()) {
+        Ok(Some(stream)) => stream,
+        Ok(None) => return Ok(Answer::Absent),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Answer::Busy),
+        Err(error) => return Err(failed(error)),
+    };
+    stream.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
+    stream.set_write_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
+    let answered = greeting::write(&stream, greeting).and_then(|()| greeting::read(&stream));
+    stream.set_read_timeout(None).map_err(failed)?;
+    stream.set_write_timeout(None).map_err(failed)?;
+    match answered {
+        Ok(welcome) => Ok(Answer::Welcome(welcome, stream)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(DialError::Silent),
+            // The daemon has ended after the connection was made, and served nothing on it.
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => Ok(Answer::Absent),
+            _ => Err(failed(error)),
+        },
+    }
+}
+
+/// Connects to a socket; returns `None` if no process listens on it.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] if the process does not accept connections as fast as they are
+/// made; others if the socket cannot be used.
+fn open(path: &Path) -> io::Result<Option<UnixStream>> {
+    let address = UnixAddr::new(path)?;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None)?;
+    let stream = UnixStream::from(socket);
+    // A connection to a process that does not accept would wait forever.
+    stream.set_nonblocking(true)?;
+    match connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &address).map_err(io::Error::from) {
+        Ok(()) => {
+            stream.set_nonblocking(false)?;
+            Ok(Some(stream))
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,103 @@
+//! The socket on which a daemon accepts its clients.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _},
+        net::UnixStream,
+    },
+    path::PathBuf,
+    time::Duration,
+};
+
+use nix::unistd::Uid;
+use tokio::net::UnixListener;
+
+use super::{DaemonPlace, held_lock::HeldLock};
+use crate::base::{LockError, make_private_directory};
+
+/// Maximum time for an earlier daemon to let go of the lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The reason that a daemon cannot accept clients.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListenError {
+    #[error("another daemon serves this config")]
+    Taken,
+    #[error("cannot use {path}: {cause}")]
+    Unusable { path: PathBuf, cause: io::Error },
+}
+
+/// The socket of a daemon, and the lock that makes it the only one.
+pub(crate) struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// The inode of the socket.
+    inode: u64,
+    lock: HeldLock,
+}
+
+impl Listener {
+    /// Takes the lock and creates the socket.
+    ///
+    /// # Errors
+    /// If another daemon has the lock, or the files cannot be created.
+    pub(crate) fn bind(place: &DaemonPlace) -> Result<Self, ListenError> {
+        let unusable = |cause| ListenError::Unusable { path: place.directory().to_owned(), cause };
+        make_private_directory(place.directory()).map_err(unusable)?;
+        let lock = HeldLock::wait(&place.lock(), LOCK_TIMEOUT).map_err(|error| match error {
+            LockError::Held(_) => ListenError::Taken,
+            LockError::Io(error) => unusable(error),
+        })?;
+        let path = place.socket();
+        // Clients see the socket only when it accepts connections, and never one that is missing
+        // because an old one was removed first.
+        let unfinished = path.with_extension("new");
+        let bound = || {
+            let _ = fs::remove_file(&unfinished);
+            let listener = UnixListener::bind(&unfinished)?;
+            fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
+            let inode = fs::metadata(&unfinished)?.ino();
+            fs::rename(&unfinished, &path)?;
+            Ok((listener, inode))
+        };
+        let (listener, inode) = bound().map_err(unusable)?;
+        Ok(Self { listener, path, inode, lock })
+    }
+
+    /// Waits for a client of the same user.
+    ///
+    /// # Errors
+    /// If no connection can be accepted now, for example for lack of descriptors.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            let client = stream.peer_cred()?.uid();
+            if client != Uid::current().as_raw() {
+                tracing::warn!(user = client, "refused a client of another user");
+                continue;
+            }
+            let stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            return Ok(stream);
+        }
+    }
+
+    /// Returns whether clients still find this daemon: its files are where they were.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.lock.is_in_place() && self.has_socket()
+    }
+
+    fn has_socket(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
+impl Drop for Listener {
+    /// Removes the socket, before the lock lets another daemon create one.
+    fn drop(&mut self) {
+        if self.has_socket() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Notifications between a running session's daemon and its thin client.
+
+use serde::{Deserialize, Serialize};
+
+/// A notification of the daemon.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum DaemonNotice {
+    /// Lines of the log for standard error.
+    Log(String),
+    /// The names of all offers that the host has loaded.
+    Loads(Vec<String>),
+    /// The address of a page for the browser of the user.
+    OpenBrowser(String),
+    /// The daemon is ending: the client sends [`ClientNotice::Leaving`], and what follows to
+    /// another daemon.
+    Ending(Redial),
+}
+
+/// The time at which a client connects to another daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Redial {
+    AtOnce,
+    /// At the next message of the host, since a user has stopped the daemon.
+    WhenNeeded,
+}
+
+/// A notification of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+// Parameters are an object (JSON-RPC 2.0 section 4.2), and not a text.
+#[serde(rename_all = "camelCase", tag = "notice")]
+pub(crate) enum ClientNotice {
+    /// Only answers of the host follow. The session ends once its requests have been answered.
+    Leaving,
+    /// The client was asked to end: the session ends now.
+    Stop,
+    /// The client was asked to reload the config.
+    Reload,
+}

@@ -1,0 +1,411 @@
+//! One daemon for all hosts: how it is found, started, left and replaced.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::Write as _,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Host, Proxy, Server, daemons_of, dormouse, end_daemons, eventually, is_alive, text_of,
+};
+
+/// A home whose hosts are served by a daemon.
+struct DaemonHome(tempfile::TempDir);
+
+impl DaemonHome {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("the temporary directory is writable"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn proxy(&self, servers: impl IntoIterator<Item = Server>) -> Proxy {
+        let proxy = Proxy::with(servers).at_home(self.path());
+        proxy.environment("DORMOUSE_DAEMON", "1").set("daemonIdleTimeout", "1s")
+    }
+
+    fn daemons(&self) -> Vec<u32> {
+        daemons_of(self.path())
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path().join("dormouse/daemon")).into_iter().flatten();
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+
+    fn socket(&self) -> PathBuf {
+        let is_socket = |path: &PathBuf| path.extension().is_some_and(|it| it == "sock");
+        self.files().into_iter().find(is_socket).expect("a daemon runs")
+    }
+
+    /// Runs `dormouse daemon` for the config that the hosts use.
+    async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = dormouse();
+        command
+            .arg("daemon")
+            .args(arguments)
+            .arg("--config")
+            .arg(self.path().join("dormouse.json"));
+        command.env("XDG_CACHE_HOME", self.path().join("cache"));
+        command.env("XDG_RUNTIME_DIR", self.path());
+        command.env("XDG_DATA_HOME", self.path().join("data"));
+        let output = command.stdin(Stdio::null()).output().await.expect("dormouse runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    async fn wait_until_nothing_is_left(&self) {
+        eventually("the daemon ends", || self.daemons().is_empty()).await;
+        eventually("its files are removed", || self.files().is_empty()).await;
+    }
+}
+
+impl Drop for DaemonHome {
+    fn drop(&mut self) {
+        end_daemons(self.path());
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(process).expect("a process id")), signal).expect("it runs");
+}
+
+async fn echo(host: &mut Host, text: &str) -> String {
+    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
+}
+
+#[tokio::test]
+async fn hosts_have_one_daemon_and_servers_of_their_own() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([Server::lazy("a")]).serve().await;
+    let mut two = home.proxy([Server::lazy("a")]).serve().await;
+    assert_eq!(home.daemons().len(), 1);
+    one.load("a").await;
+    let listed = two.notifications().len();
+    assert!(echo(&mut one, "of one").await.contains("of one"));
+    assert!(echo(&mut two, "of two").await.contains("of two"));
+    assert_eq!(one.started("a").len(), 2, "one instance for each");
+    assert!(two.notifications().len() > listed, "its own load has changed its lists");
+    assert_eq!(one.end().await, Some(0));
+    assert!(echo(&mut two, "still").await.contains("still"));
+    assert_eq!(two.end().await, Some(0));
+    home.wait_until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn files_of_the_daemon_are_private() {
+    let home = DaemonHome::new();
+    let _host = home.proxy([Server::lazy("a")]).serve().await;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&home.path().join("dormouse/daemon")), 0o700);
+    for file in home.files() {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn racing_starts_make_one_daemon() {
+    const HOSTS: usize = 40;
+    let home = DaemonHome::new();
+    home.proxy([Server::lazy("a")]).serve().await.end().await;
+    home.wait_until_nothing_is_left().await;
+    let hosts: Vec<Host> = (0..HOSTS).map(|_| home.proxy([Server::lazy("a")]).start()).collect();
+    let greeted = hosts.into_iter().map(async |mut host| {
+        host.initialize(json!({})).await;
+        host
+    });
+    let hosts = futures_util::future::join_all(greeted).await;
+    assert_eq!(home.daemons().len(), 1);
+    let (_, status) = home.command(&["status", "--json"]).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status[0]["hosts"], HOSTS, "{status}");
+    for host in &hosts {
+        assert!(!host.log().iter().any(|line| line.contains("without the daemon")));
+    }
+}
+
+/// Returns how often the server has executed a call with each text.
+fn executions(host: &Host) -> HashMap<String, usize> {
+    let mut executed = HashMap::new();
+    for line in host.server_log("a").iter().filter(|line| line.starts_with("tools/call ")) {
+        if let Some(at) = line.find("call-") {
+            let text = line[at..].split('"').next().expect("the text ends").to_owned();
+            *executed.entry(text).or_default() += 1;
+        }
+    }
+    executed
+}
+
+#[tokio::test]
+async fn killed_daemon_loses_no_unsent_call_and_repeats_none() {
+    const CALLS: usize = 300;
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let mut ids = Vec::new();
+    for number in 0..CALLS {
+        if number % 100 == 50 {
+            signal(home.daemons()[0], Signal::SIGKILL);
+        }
+        let call =
+            json!({"tool_name": "a/echo", "tool_input": {"text": format!("call-{number}-")}});
+        ids.push(host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (mut answered, mut failed) = (0, 0);
+    for (number, id) in ids.into_iter().enumerate() {
+        let answer = host.answer(id).await;
+        if answer["error"].is_null() {
+            let text = text_of(&answer["result"]);
+            assert!(text.contains(&format!("call-{number}-")), "{text}");
+            answered += 1;
+        } else {
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("may have been executed"), "{message}");
+            failed += 1;
+        }
+    }
+    assert_eq!(answered + failed, CALLS);
+    assert!(answered > CALLS / 2, "{answered} of {CALLS} calls were answered");
+    let executed = executions(&host);
+    assert!(executed.values().all(|times| *times == 1), "{executed:?}");
+    assert!(executed.len() >= answered);
+}
+
+#[tokio::test]
+async fn session_continues_after_the_daemon_was_killed() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    host.load("a").await;
+    host.notification("notifications/tools/list_changed").await;
+    let loaded = host.description().await;
+    let hung = host
+        .send(
+            "tools/call",
+            json!({"name": "use_tool", "arguments": {"tool_name": "a/hang", "tool_input": {}}}),
+        )
+        .await;
+    host.server_noted("a", "tools/call").await;
+    let changes = host.notifications().len();
+    signal(home.daemons()[0], Signal::SIGKILL);
+    insta::assert_snapshot!(host.answer(hung).await["error"]["message"].as_str().unwrap());
+    eventually("what was loaded is loaded again", || host.notifications().len() > changes).await;
+    assert_eq!(host.description().await, loaded);
+    assert!(echo(&mut host, "again").await.contains("again"));
+    let repeated = host.received().iter().filter(|line| line.contains("serverInfo")).count();
+    assert_eq!(repeated, 1, "the host sees no second answer to its handshake");
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn streams_of_a_modern_host_continue_after_the_daemon_was_killed() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).start().into_modern();
+    let stream = host.listen(json!({"toolsListChanged": true})).await;
+    let before = home.daemons();
+    signal(before[0], Signal::SIGKILL);
+    eventually("there is another", || home.daemons() != before && !home.daemons().is_empty()).await;
+    host.call("load_mcp", json!({"mcp_name": "a"})).await;
+    let is_of_stream = |message: &Value| {
+        message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == stream
+    };
+    host.0.message("notifications/tools/list_changed", is_of_stream).await;
+}
+
+#[tokio::test]
+async fn question_of_a_killed_daemon_is_withdrawn() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    let ask = json!({"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}});
+    let ask = json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": ask}});
+    host.send("tools/call", ask.clone()).await;
+    let first = host.message("elicitation/create", |_| true).await;
+    signal(home.daemons()[0], Signal::SIGKILL);
+    host.message("notifications/cancelled", |it| it["params"]["requestId"] == first["id"]).await;
+    let id = host.send("tools/call", ask).await;
+    let second = host.message("elicitation/create", |it| it["id"] != first["id"]).await;
+    host.reply(&first, json!({"action": "accept", "content": {"name": "late"}})).await;
+    host.reply(&second, json!({"action": "accept", "content": {"name": "right"}})).await;
+    let answer = host.answer(id).await;
+    assert!(text_of(&answer["result"]).contains("right"), "{answer}");
+}
+
+/// Returns a copy of the program, which counts as a newer build.
+fn newer_program(directory: &Path) -> PathBuf {
+    let path = directory.join("newer-dormouse");
+    fs::copy(env!("CARGO_BIN_EXE_dormouse"), &path).unwrap();
+    let later = std::time::SystemTime::now() + Duration::from_secs(60);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn newer_build_takes_over_and_calls_in_flight_finish() {
+    let home = DaemonHome::new();
+    let mut old = home.proxy([Server::lazy("a")]).serve().await;
+    old.load("a").await;
+    let slow = json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": 1500}}});
+    let slow = old.send("tools/call", slow).await;
+    old.server_noted("a", "tools/call").await;
+    let before = home.daemons();
+    let program = newer_program(home.path());
+    let mut new = home.proxy([Server::lazy("a")]).running(&program).serve().await;
+    let calls: Vec<u64> = {
+        let mut ids = Vec::new();
+        for number in 0..50 {
+            let call =
+                json!({"tool_name": "a/echo", "tool_input": {"text": format!("call-{number}-")}});
+            ids.push(old.send("tools/call", json!({"name": "use_tool", "arguments": call})).await);
+        }
+        ids
+    };
+    for id in calls {
+        assert!(old.answer(id).await["error"].is_null());
+    }
+    let answer = old.answer(slow).await;
+    assert!(answer["error"].is_null(), "the old daemon has answered: {answer}");
+    assert!(echo(&mut new, "new").await.contains("new"));
+    assert!(echo(&mut old, "old").await.contains("old"));
+    eventually("the old daemon ends", || !is_alive(before[0])).await;
+    assert_eq!(home.daemons().len(), 1);
+    let executed = executions(&old);
+    assert!(executed.values().all(|times| *times == 1), "{executed:?}");
+}
+
+#[tokio::test]
+async fn stopped_daemon_is_started_by_the_next_message() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let (code, said) = home.command(&["stop"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(home.daemons().is_empty());
+    assert!(home.files().is_empty());
+    assert!(echo(&mut host, "again").await.contains("again"));
+    assert_eq!(home.daemons().len(), 1);
+    let (_, said) = home.command(&["restart"]).await;
+    assert!(said.contains("was replaced"), "{said}");
+    assert!(echo(&mut host, "and again").await.contains("and again"));
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn suspended_daemon_does_not_keep_a_host_from_its_servers() {
+    let home = DaemonHome::new();
+    let mut first = home.proxy([Server::lazy("a")]).serve().await;
+    let daemon = home.daemons()[0];
+    signal(daemon, Signal::SIGSTOP);
+    let mut second = home.proxy([Server::lazy("a")]).start();
+    second.initialize(json!({})).await;
+    assert!(echo(&mut second, "alone").await.contains("alone"));
+    second.logged("serving the host without the daemon").await;
+    assert_eq!(home.daemons(), [daemon], "no second daemon is started");
+    signal(daemon, Signal::SIGCONT);
+    assert!(echo(&mut first, "continued").await.contains("continued"));
+}
+
+#[tokio::test]
+async fn client_that_sends_no_greeting_disturbs_nobody() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    let silent = UnixStream::connect(home.socket()).unwrap();
+    let mut partial = UnixStream::connect(home.socket()).unwrap();
+    partial.write_all(&[0, 0, 1, 0, b'{']).unwrap();
+    let mut wrong = UnixStream::connect(home.socket()).unwrap();
+    wrong.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    drop(partial);
+    assert!(echo(&mut host, "calm").await.contains("calm"));
+    let mut other = home.proxy([Server::lazy("a")]).serve().await;
+    assert!(echo(&mut other, "calm").await.contains("calm"));
+    drop((silent, wrong));
+}
+
+#[tokio::test]
+async fn daemon_whose_files_were_removed_is_replaced() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let before = home.daemons();
+    fs::remove_dir_all(home.path().join("dormouse/daemon")).unwrap();
+    eventually("another daemon takes over", || !is_alive(before[0])).await;
+    assert!(echo(&mut host, "moved").await.contains("moved"));
+    assert_eq!(home.daemons().len(), 1);
+}
+
+#[tokio::test]
+async fn files_of_a_killed_daemon_do_not_delay_the_next() {
+    let home = DaemonHome::new();
+    let host = home.proxy([Server::lazy("a")]).serve().await;
+    signal(host.id(), Signal::SIGKILL);
+    signal(home.daemons()[0], Signal::SIGKILL);
+    eventually("the daemon is gone", || home.daemons().is_empty()).await;
+    assert!(!home.files().is_empty(), "as after a reboot");
+    let mut next = home.proxy([Server::lazy("a")]).serve().await;
+    assert!(echo(&mut next, "at once").await.contains("at once"));
+    assert_eq!(home.daemons().len(), 1);
+}
+
+#[tokio::test]
+async fn host_is_served_without_a_daemon_if_there_can_be_none() {
+    let home = DaemonHome::new();
+    fs::write(home.path().join("dormouse"), "a file in place of the directory").unwrap();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    assert!(echo(&mut host, "alone").await.contains("alone"));
+    insta::assert_snapshot!(host.logged_at("WARN", "without the daemon").await);
+    assert!(home.daemons().is_empty());
+}
+
+#[tokio::test]
+async fn each_host_has_its_own_directory_and_variables() {
+    let home = DaemonHome::new();
+    let report = r#"printf '%s %s %s' "$PWD" "$GIVEN" "$ASKED" > "$PWD/seen""#;
+    let report = Server::lazy("a")
+        .after(report)
+        .set("env", json!({"ASKED": "${OF_HOST}"}))
+        .set("inheritEnv", true);
+    for name in ["one", "two"] {
+        let directory = home.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        let proxy = home.proxy([report.clone()]).within(&directory);
+        let proxy = proxy.environment("GIVEN", name).environment("OF_HOST", &format!("of {name}"));
+        let mut host = proxy.serve().await;
+        assert!(echo(&mut host, name).await.contains(name));
+        let seen = fs::read_to_string(directory.join("seen")).unwrap();
+        assert_eq!(seen, format!("{} {name} of {name}", directory.display()));
+    }
+}
+
+#[tokio::test]
+async fn signals_reach_the_session() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let server = host.started("a")[0];
+    host.signal(Signal::SIGHUP);
+    assert!(echo(&mut host, "alive").await.contains("alive"));
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.exit().await, Some(0));
+    assert!(!is_alive(server), "the server has ended before the client");
+}
+
+#[tokio::test]
+async fn refused_config_is_reported_by_the_client() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).set("surface", "wrong").start();
+    assert_eq!(host.exit().await, Some(2));
+    host.logged("surface").await;
+    assert!(host.received().is_empty());
+}
