@@ -10,6 +10,7 @@ mod files;
 mod fuzz_input;
 mod lock;
 mod lock_wait;
+mod own_program;
 mod random_token;
 #[cfg(test)]
 mod sequences;
@@ -31,6 +32,7 @@ pub(crate) use lock_wait::{
     LockError, lock_file, try_lock_file, wait_for_lock, wait_for_lock_blocking,
     wait_for_lock_on_thread,
 };
+pub(crate) use own_program::own_program;
 pub(crate) use random_token::random_token;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};

@@ -19,7 +19,7 @@ use crate::{
     config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
-    upstream::Watchdog,
+    upstream::ProcessServices,
     wire::{Outcome, Raw},
 };
 
@@ -91,8 +91,8 @@ async fn call(
     auth: Auth,
     params: Raw,
 ) -> anyhow::Result<Outcome> {
-    let watchdog = Watchdog::default();
-    let fleet = Fleet::new(config, &watchdog, storage, auth);
+    let services = ProcessServices::default();
+    let fleet = Fleet::new(config, &services, storage, auth);
     let stop = CancellationToken::new();
     let _signals = signals::cancel_when_asked(stop.clone(), false);
     let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
@@ -100,7 +100,7 @@ async fn call(
     drop(waiting);
     let failed = fleet.operator().overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;
-    watchdog.end();
+    services.watchdog.end();
     // The error for hosts counts the attempts that are left, but this process makes no other.
     if let Some(cause) = failed.and_then(|server| server.status.last_error) {
         bail!("cannot load the server: {}", one_line(&cause));

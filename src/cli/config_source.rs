@@ -42,7 +42,7 @@ impl ConfigSource {
         directory: &Path,
         context: Arc<LaunchContext>,
     ) -> anyhow::Result<Self> {
-        let named = settings::named_in(&options, context.get(settings::CONFIG_VARIABLE));
+        let named = settings::named_in(&options, context.get_os(settings::CONFIG_VARIABLE));
         let named = named.map(|path| directory.join(path));
         let file = settings::find_trusted_in(named.as_deref(), directory)?;
         Ok(Self { file, options, context })

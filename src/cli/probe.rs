@@ -19,8 +19,8 @@ use crate::{
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
-        ChangeAudience, Context, LoadError, Opener, Question, Recalled, ServerObserver, Status,
-        Upstream, Watchdog,
+        ChangeAudience, Context, LoadError, Opener, ProcessServices, Question, Recalled,
+        ServerObserver, Status, Upstream, Watchdog,
     },
     wire::{Notification, Raw},
 };
@@ -158,7 +158,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
         opener: Opener::new(
             settings.limits.max_message_bytes,
             settings.lineage.clone(),
-            watchdog.clone(),
+            ProcessServices { watchdog: watchdog.clone(), pool: None },
         ),
         auth,
         catalog_ttl: None,

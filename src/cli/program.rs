@@ -9,6 +9,8 @@ use clap::{
 };
 
 #[cfg(unix)]
+use super::arguments::DaemonSubcommand;
+#[cfg(unix)]
 use super::daemon::{self as cli_daemon, Attempt, serve_by_daemon};
 use super::{
     approve,
@@ -139,9 +141,13 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         let message = "a command after `--` is served without a config: remove --config".to_owned();
         return Err(UsageError(message).into());
     }
-    // Only `serve` logs its work. All other commands print their results.
+    // Only what serves logs its work. All other commands print their results.
     let _log = match command {
         Command::Serve => logging::start(&options, "info")?,
+        #[cfg(unix)]
+        Command::Daemon { command: DaemonSubcommand::Run { .. } } => {
+            logging::start(&options, "info")?
+        }
         _ => logging::start(&options, "error,dormouse::catalog=warn,dormouse::config::find=warn")?,
     };
     if let Some(reason) = no_daemon {

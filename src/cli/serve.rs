@@ -25,7 +25,7 @@ use crate::{
         only_host::{self, HostLink},
     },
     proxy::Fleet,
-    upstream::Watchdog,
+    upstream::ProcessServices,
     wire::HostStreams,
 };
 
@@ -97,9 +97,10 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
-    let watchdog = Watchdog::default();
+    let services = ProcessServices::default();
+    let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
-    let served = ServedFleet::start(parsed, source, auth, &watchdog, &stop);
+    let served = ServedFleet::start(parsed, source, auth, &services, &stop);
     let fleet = served.fleet().clone();
     let api = control::router(served.control().clone());
     let routes = |access| HttpRoutes { access, api, serves_at_root };

@@ -11,7 +11,7 @@ use crate::{
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
     proxy::Fleet,
-    upstream::Watchdog,
+    upstream::ProcessServices,
 };
 
 /// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
@@ -30,13 +30,13 @@ impl ServedFleet {
         parsed: ParsedConfig,
         source: Option<ConfigSource>,
         auth: Auth,
-        watchdog: &Watchdog,
+        services: &ProcessServices,
         ending: &CancellationToken,
     ) -> Self {
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
         let storage = settings::storage(source.as_ref().map(|source| &source.file));
-        let fleet = Fleet::new(parsed.config, watchdog, storage, auth);
+        let fleet = Fleet::new(parsed.config, services, storage, auth);
         let tasks = TaskTracker::new();
         let control = start_tasks(&fleet, source, is_first_run, ending.child_token(), &tasks);
         Self { fleet, control, tasks }

@@ -104,7 +104,7 @@ impl ServerConfig {
     pub fn has_first_attempt(&self) -> bool {
         self.enabled
             && self.startup != Startup::Lazy
-            && self.connecting.isolation == Isolation::Shared
+            && self.connecting.isolation != Isolation::Session
     }
 
     /// Returns whether a connection that was made for `other` suits this config, because they
@@ -133,10 +133,13 @@ impl ServerConfig {
 
     /// Returns a server with defaults for everything but its transport.
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
-        let entry = ServerEntry::default();
-        let settings = ServerSettings::default();
-        let server = configure(name.into(), entry, settings, Path::new("."), &Arc::default());
-        Self { transport: Ok(transport), ..server }
+        Self { transport: Ok(transport), ..Self::bare(name.into()) }
+    }
+
+    /// Returns a server with defaults, which cannot be started.
+    pub(super) fn bare(name: String) -> Self {
+        let (entry, settings) = (ServerEntry::default(), ServerSettings::default());
+        configure(name, entry, settings, Path::new("."), &Arc::default())
     }
 }
 

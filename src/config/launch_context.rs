@@ -94,6 +94,11 @@ impl LaunchContext {
         self.is_of_this_process
     }
 
+    /// Returns a variable, whatever its value is.
+    pub(crate) fn get_os(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(|value| &**value)
+    }
+
     /// Returns a variable whose value is UTF-8.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(OsStr::new(name))?.to_str()

@@ -27,6 +27,9 @@ pub enum Wrapping {
     None,
     /// The server's names have no prefix, and requests with unknown methods pass to it.
     Shared,
+    /// As `Shared`, and the hosts are fleets of this process: a fleet is refused if the server
+    /// cannot be connected.
+    Pooled,
     /// As `Shared`, and its only host reads the server's lists itself: dormouse requests none.
     Exclusive,
 }

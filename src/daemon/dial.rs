@@ -8,21 +8,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use nix::{
+    fcntl::{FcntlArg, FdFlag, fcntl},
+    sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket},
+};
 
 use super::{
     DaemonCommand, DaemonPlace, DaemonStatus, Greeting, Hello, Welcome, greeting,
     held_lock::HeldLock,
 };
-use crate::base::make_private_directory;
 
 /// Maximum time to reach a daemon, with the start of one.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time for a daemon to answer the greeting. A daemon that takes longer is not replaced,
 /// since it holds its lock: the host is served without it.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval of the attempts, while another process starts the daemon.
-const RETRY_DELAY: Duration = Duration::from_millis(5);
+/// Delay after the first attempt that another process prevents; each further one is twice as long.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The outcome of a greeting that a daemon has answered.
 pub(crate) enum Dialed {
@@ -48,8 +51,8 @@ pub(crate) struct Connection {
 /// The reason that no daemon serves the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
-    #[error("the daemon does not answer")]
-    Silent,
+    #[error("the daemon at {0} does not answer; see `dormouse daemon status`")]
+    Silent(String),
     #[error("cannot connect to the daemon in {path}: {cause}")]
     Connect { path: String, cause: io::Error },
     #[error("cannot prepare the start of the daemon in {path}: {cause}")]
@@ -82,8 +85,7 @@ pub(crate) fn dial(
     start: impl Fn() -> io::Result<()>,
 ) -> Result<Dialed, DialError> {
     let greeting = Greeting::Hello(Box::new(hello));
-    let begun = Instant::now();
-    while begun.elapsed() < DIAL_TIMEOUT {
+    for () in retries() {
         match greet(place, &greeting)? {
             Answer::Welcome(Welcome::Serving { notices, max_line }, reading) => {
                 let writing = reading.try_clone().map_err(DialError::NoDescriptor)?;
@@ -96,7 +98,36 @@ pub(crate) fn dial(
             Answer::Welcome(Welcome::Ending | Welcome::Status(_), _) | Answer::Busy => {}
             Answer::Absent => start_alone(place, &start)?,
         }
-        thread::sleep(RETRY_DELAY);
+    }
+    Err(DialError::Timeout(DIAL_TIMEOUT))
+}
+
+/// Yields until the time of [`dial`] is over, with a pause after each item.
+fn retries() -> impl Iterator<Item = ()> {
+    let begun = Instant::now();
+    let mut pause = None;
+    std::iter::from_fn(move || {
+        if let Some(last) = pause {
+            thread::sleep(last);
+        }
+        pause = Some(pause.map_or(FIRST_RETRY_DELAY, |last| MAX_RETRY_DELAY.min(last * 2)));
+        (begun.elapsed() < DIAL_TIMEOUT).then_some(())
+    })
+}
+
+/// Ensures that a daemon runs. `start` is as in [`dial`].
+///
+/// # Errors
+/// As [`dial`].
+pub(crate) fn ensure_running(
+    place: &DaemonPlace,
+    start: impl Fn() -> io::Result<()>,
+) -> Result<(), DialError> {
+    for () in retries() {
+        if send(place, DaemonCommand::Status)?.is_some() {
+            return Ok(());
+        }
+        start_alone(place, &start)?;
     }
     Err(DialError::Timeout(DIAL_TIMEOUT))
 }
@@ -112,7 +143,7 @@ pub(crate) fn send(
     match greet(place, &Greeting::Command(command))? {
         Answer::Welcome(Welcome::Status(status), _) => Ok(Some(status)),
         Answer::Welcome(..) | Answer::Absent => Ok(None),
-        Answer::Busy => Err(DialError::Silent),
+        Answer::Busy => Err(DialError::Silent(place.socket().display().to_string())),
     }
 }
 
@@ -120,7 +151,7 @@ pub(crate) fn send(
 fn start_alone(place: &DaemonPlace, start: impl Fn() -> io::Result<()>) -> Result<(), DialError> {
     let prepare =
         |cause| DialError::Prepare { path: place.directory().display().to_string(), cause };
-    make_private_directory(place.directory()).map_err(prepare)?;
+    place.prepare().map_err(prepare)?;
     let Some(_lock) = HeldLock::try_take(&place.start_lock()).map_err(prepare)? else {
         return Ok(());
     };
@@ -134,6 +165,10 @@ fn start_alone(place: &DaemonPlace, start: impl Fn() -> io::Result<()>) -> Resul
 fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> {
     let failed =
         |cause| DialError::Connect { path: place.directory().display().to_string(), cause };
+    // The greeting has the environment, which only a daemon of this user may see.
+    if place.directory().exists() {
+        place.prepare().map_err(failed)?;
+    }
     let stream = match open(&place.socket()) {
         Ok(Some(stream)) => stream,
         Ok(None) => return Ok(Answer::Absent),
@@ -148,7 +183,9 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
     match answered {
         Ok(welcome) => Ok(Answer::Welcome(welcome, stream)),
         Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(DialError::Silent),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                Err(DialError::Silent(place.socket().display().to_string()))
+            }
             // The daemon has ended after the connection was made, and served nothing on it.
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
@@ -167,6 +204,8 @@ fn open(path: &Path) -> io::Result<Option<UnixStream>> {
     let address = UnixAddr::new(path)?;
     let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None)?;
     let stream = UnixStream::from(socket);
+    // A daemon that this process starts must not inherit the connection.
+    fcntl(&stream, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     // A connection to a process that does not accept would wait forever.
     stream.set_nonblocking(true)?;
     match connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &address).map_err(io::Error::from) {

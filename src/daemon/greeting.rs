@@ -116,3 +116,29 @@ pub(crate) fn read<T: DeserializeOwned>(mut stream: impl Read) -> io::Result<T> 
 fn too_large() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a greeting above {MAX_BYTES} bytes"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_arrives_as_it_was_sent() {
+        let mut stream = Vec::new();
+        write(&mut stream, &Greeting::Command(DaemonCommand::Status)).unwrap();
+        let read: Greeting = read(&*stream).unwrap();
+        assert!(matches!(read, Greeting::Command(DaemonCommand::Status)));
+    }
+
+    #[test]
+    fn hostile_greetings_are_refused() {
+        for bytes in [
+            &b""[..],
+            b"GET / HTTP/1.1\r\n\r\n",
+            &[0xff, 0xff, 0xff, 0xff],
+            &[0, 0, 0, 9, b'{'],
+            &[0, 0, 0, 2, b'{', b'}'],
+        ] {
+            assert!(read::<Greeting>(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ use nix::unistd::Uid;
 use tokio::net::UnixListener;
 
 use super::{DaemonPlace, held_lock::HeldLock};
-use crate::base::{LockError, make_private_directory};
+use crate::base::LockError;
 
 /// Maximum time for an earlier daemon to let go of the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The reason that a daemon cannot accept clients.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListenError {
-    #[error("another daemon serves this config")]
+    #[error("another daemon serves this config; end it with `dormouse daemon stop`")]
     Taken,
     #[error("cannot use {path}: {cause}")]
     Unusable { path: PathBuf, cause: io::Error },
@@ -44,7 +44,7 @@ impl Listener {
     /// If another daemon has the lock, or the files cannot be created.
     pub(crate) fn bind(place: &DaemonPlace) -> Result<Self, ListenError> {
         let unusable = |cause| ListenError::Unusable { path: place.directory().to_owned(), cause };
-        make_private_directory(place.directory()).map_err(unusable)?;
+        place.prepare().map_err(unusable)?;
         let lock = HeldLock::wait(&place.lock(), LOCK_TIMEOUT).map_err(|error| match error {
             LockError::Held(_) => ListenError::Taken,
             LockError::Io(error) => unusable(error),

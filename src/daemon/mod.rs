@@ -1,8 +1,8 @@
 //! One process for all hosts of a user with one config, and the thin clients that carry the messages
 //! between it and their hosts (docs/design/daemon.md).
 //!
-//! This layer knows how clients find, start, greet and leave a daemon. The hosts' messages, and how
-//! they are served, are unknown to it.
+//! This layer knows how clients find, start, greet and leave a daemon, and the messages that open a
+//! session again at another one. It does not know how hosts are served.
 
 mod build;
 mod client;
@@ -16,8 +16,8 @@ mod place;
 mod start;
 
 pub(crate) use build::Build;
-pub(crate) use client::{Resumption, relay};
-pub(crate) use dial::{Connection, Dialed, dial, send};
+pub(crate) use client::{Redialed, Resumption, relay};
+pub(crate) use dial::{Connection, Dialed, dial, ensure_running, send};
 pub(crate) use greeting::{
     DaemonCommand, DaemonStatus, Greeting, Hello, Welcome, read as read_greeting,
     write as write_greeting,

@@ -72,3 +72,18 @@ pub(super) mod pairs {
         Ok(pairs.iter().map(|(name, value)| (decoded(name), decoded(value))).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_of_the_system_survives(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let text = OsString::from_vec(bytes);
+            prop_assert_eq!(decoded(&encoded(&text)), text);
+        }
+    }
+}

@@ -1,12 +1,17 @@
 //! The files by which clients find their daemon.
 
 use std::{
-    fs,
+    fs, io,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
-/// The generation of the protocol between clients and daemons. Those of different generations do
-/// not see each other.
+use nix::unistd::Uid;
+
+use crate::base::make_private_directory;
+
+/// The generation of the protocol between clients and daemons. A client sees only daemons of its
+/// own generation.
 const GENERATION: u32 = 1;
 
 /// Length of the fingerprints in the names of files, in characters. The path of a socket is limited
@@ -58,6 +63,24 @@ fn shortened(fingerprint: &str) -> String {
 impl DaemonPlace {
     pub(crate) fn directory(&self) -> &Path {
         &self.directories.running
+    }
+
+    /// Creates the directory. One that exists must belong to the user, and is closed to others.
+    ///
+    /// # Errors
+    /// If it cannot be created, or belongs to another user.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        let directory = self.directory();
+        make_private_directory(directory)?;
+        let metadata = fs::symlink_metadata(directory)?;
+        if !metadata.is_dir() || metadata.uid() != Uid::current().as_raw() {
+            let message = "not a directory of the user";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        if metadata.mode() & 0o077 != 0 {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
     }
 
     fn file(&self, extension: &str) -> PathBuf {

@@ -13,6 +13,7 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::DaemonPlace;
+use crate::base::own_program;
 
 /// The hidden argument of the process that starts the daemon and ends; the arguments of the daemon
 /// follow.
@@ -23,19 +24,21 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The size above which the log of earlier daemons is set aside, in bytes.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
 
-/// The line on standard output by which a daemon says that it accepts connections.
+/// The line on standard output by which a daemon reports that it accepts connections.
 pub(crate) const READY: &str = "ready";
 
 /// Starts a daemon with these arguments and variables, and waits until it accepts connections.
+/// `program` is its path, at which an update may have written another build.
 ///
 /// # Errors
 /// If it cannot be started, or does not accept connections in time.
 pub(crate) fn start(
     place: &DaemonPlace,
+    program: &Path,
     arguments: &[OsString],
     variables: &[(OsString, OsString)],
 ) -> io::Result<()> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(program);
     command.arg(LAUNCHER_ARGUMENT).args(arguments);
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     // The daemon must not keep the file system of the client's directory busy.
@@ -55,7 +58,11 @@ fn wait_until_ready(launcher: &mut Child, place: &DaemonPlace) -> io::Result<()>
     let mut ready = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
     let timeout = PollTimeout::try_from(READY_TIMEOUT).unwrap_or(PollTimeout::NONE);
     if poll(&mut ready, timeout)? == 0 {
-        let message = format!("it is not ready after {READY_TIMEOUT:?}");
+        let log = place.log();
+        let message = format!(
+            "the daemon is not ready after {READY_TIMEOUT:?}; its log is {}",
+            log.display()
+        );
         return Err(io::Error::new(io::ErrorKind::TimedOut, message));
     }
     let mut line = String::new();
@@ -63,10 +70,13 @@ fn wait_until_ready(launcher: &mut Child, place: &DaemonPlace) -> io::Result<()>
     if line.trim() == READY {
         return Ok(());
     }
-    Err(io::Error::other(format!("it ended at its start; its log is {}", place.log().display())))
+    Err(io::Error::other(format!(
+        "the daemon ended at its start; its log is {}",
+        place.log().display()
+    )))
 }
 
-/// Opens the log of the daemon, which may not grow forever.
+/// Opens the log of the daemon. A log that has grown large is set aside before.
 fn open_log(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
@@ -82,7 +92,7 @@ fn open_log(path: &Path) -> io::Result<File> {
 pub(crate) fn launch(arguments: &[OsString]) -> ExitCode {
     // Without a session of its own, the daemon would end with the client's terminal.
     let _ = nix::unistd::setsid();
-    let started = std::env::current_exe()
+    let started = own_program()
         .and_then(|program| Command::new::<&OsStr>(program.as_ref()).args(arguments).spawn());
     if started.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

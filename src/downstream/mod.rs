@@ -11,9 +11,11 @@ mod line_host;
 pub(crate) mod only_host;
 mod reply_channel;
 mod request_tasks;
+mod server_pool;
 mod session;
 mod side_channel;
 
 pub(crate) use identity::HostIdentity;
+pub(crate) use server_pool::DaemonPool;
 pub(crate) use session::Session;
 pub(crate) use side_channel::SideChannel;

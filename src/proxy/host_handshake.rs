@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     catalog::{OfferId, Presence},
-    config::Isolation,
-    protocol::{Greeting, introduced, offered_capabilities, routed_capabilities},
+    config::{Isolation, Wrapping},
+    protocol::{Greeting, error, introduced, offered_capabilities, routed_capabilities},
     upstream::LoadError,
     wire::{Outcome, Raw, edit},
 };
@@ -94,7 +94,20 @@ async fn greeting_of_started(
     // Hosts connect at their start, and must not ask their users then.
     match load_offer(fleet, caller, offer, AskLogin::InBrowser).await {
         Ok(lease) => Some(Ok(lease.greeting().clone())),
+        Err(error) if fleet.settings().wrapping == Wrapping::Pooled => {
+            Some(Err(error::internal(reason_of(&error))))
+        }
         Err(error) => refused_handshake(&error).map(Err),
+    }
+}
+
+/// Returns why a server cannot be connected, without its name.
+fn reason_of(error: &ForwardError) -> String {
+    match error {
+        ForwardError::Load(load) => {
+            load.cause().map_or_else(|| load.to_string(), ToString::to_string)
+        }
+        other => other.to_string(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     auth::Auth,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
-    upstream::{Context, Opener, Watchdog},
+    upstream::{Context, Opener, ProcessServices},
 };
 
 /// The places for what outlives a fleet; none by default.
@@ -36,13 +36,13 @@ impl Fleet {
     /// Creates the fleet; connects no server.
     pub(crate) fn new(
         config: Config,
-        watchdog: &Watchdog,
+        services: &ProcessServices,
         storage: Storage,
         auth: Auth,
     ) -> Arc<Self> {
-        let (settings, watchdog) = (&config.settings, watchdog.clone());
+        let settings = &config.settings;
         let max_message_bytes = settings.limits.max_message_bytes;
-        let opener = Opener::new(max_message_bytes, settings.lineage.clone(), watchdog);
+        let opener = Opener::new(max_message_bytes, settings.lineage.clone(), services.clone());
         Self::with_opener(config, opener, storage, auth)
     }
 

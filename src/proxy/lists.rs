@@ -85,7 +85,7 @@ pub(super) async fn list_of_sole(
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
     // A catalog of another host's instance is not shown to this host.
-    let is_shared = config.connecting.isolation == Isolation::Shared;
+    let is_shared = config.connecting.isolation != Isolation::Session;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.connected_era().is_none() && is_known {
         return None;

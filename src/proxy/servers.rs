@@ -85,7 +85,7 @@ impl Servers {
         let roster = self.roster.load();
         let Slot { config, version, .. } = roster.slot(server);
         let owner = match config.connecting.isolation {
-            Isolation::Shared => None,
+            Isolation::Auto | Isolation::Shared => None,
             Isolation::Session => Some(principal),
         };
         Instance { owner, ..Instance::shared(server, *version) }

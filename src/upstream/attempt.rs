@@ -123,7 +123,11 @@ impl ConnectAttempt {
         clock.timing.opening = clock.lap();
         let met = self.handshake(&opened.peer, plan, spoken, with_catalog, &mut clock).await;
         let failure = match met {
-            Ok((greeting, terms, catalog)) => {
+            Ok((greeting, mut terms, catalog)) => {
+                if opened.carrier.is_pooled() {
+                    // The pool speaks more eras than the server behind it.
+                    terms.spoken = spoken;
+                }
                 let OpenedConnection { peer, carrier, activity, noise } = opened;
                 activity.note_connected();
                 let connection =
@@ -137,6 +141,9 @@ impl ConnectAttempt {
             }
             Err(AttemptError::TimedOut { phase, limit, .. }) => {
                 AttemptError::TimedOut { phase, limit, output: opened.describe_output() }
+            }
+            Err(AttemptError::Refused { message, .. }) if opened.carrier.is_pooled() => {
+                AttemptError::Incompatible(message)
             }
             Err(failure) => failure,
         };

@@ -23,6 +23,12 @@ pub(super) trait Carrier: Send + Sync {
     /// Returns whether the next connection has to wait for the end of this one: two processes may
     /// use the same lock or port.
     fn must_end_before_next(&self) -> bool;
+
+    /// Returns whether the connection is to the pool of the process, which speaks every era and
+    /// says itself why a server cannot be connected.
+    fn is_pooled(&self) -> bool {
+        false
+    }
 }
 
 /// Maximum time for each step of ending a process before the next, more forceful one.

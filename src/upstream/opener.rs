@@ -3,14 +3,16 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
+use tokio::io::DuplexStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AttemptError, Watchdog,
+    AttemptError,
     carrier::Carrier,
     http::{HttpClient, HttpConnector},
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
+    server_pool::{Joining, PooledConnection, ProcessServices},
 };
 use crate::{
     catalog::ServerCatalog,
@@ -55,7 +57,7 @@ struct SystemOpener {
     max_message_bytes: usize,
     /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
     lineage: Option<String>,
-    watchdog: Watchdog,
+    services: ProcessServices,
     http: HttpClient,
 }
 
@@ -63,10 +65,10 @@ impl Opener {
     pub(crate) fn new(
         max_message_bytes: usize,
         lineage: Option<String>,
-        watchdog: Watchdog,
+        services: ProcessServices,
     ) -> Self {
         let http = HttpClient::default();
-        Self(Arc::new(SystemOpener { max_message_bytes, lineage, watchdog, http }))
+        Self(Arc::new(SystemOpener { max_message_bytes, lineage, services, http }))
     }
 
     #[cfg(test)]
@@ -89,6 +91,11 @@ impl OpenConnection for SystemOpener {
             let transport = config.transport.as_ref().map_err(Clone::clone)?;
             let carrier: Box<dyn Carrier> = match transport {
                 Transport::Stdio(launch) => {
+                    if let Some(stream) = self.join_pool(config).await {
+                        let limit = self.max_message_bytes;
+                        let pooled = PooledConnection::start(stream, inbound, outbox, limit, tasks);
+                        return Ok(Box::new(pooled) as Box<dyn Carrier>);
+                    }
                     let mask = Mask::of(config);
                     Box::new(run_process(launch, mask, inbound, outbox, self, tasks)?)
                 }
@@ -112,6 +119,15 @@ impl OpenConnection for SystemOpener {
     }
 }
 
+impl SystemOpener {
+    /// Returns a stream to the server in the pool of the process, if it is shared.
+    async fn join_pool(&self, config: &ServerConfig) -> Option<DuplexStream> {
+        let pool = self.services.pool.as_ref()?;
+        let (lineage, max_message_bytes) = (self.lineage.as_deref(), self.max_message_bytes);
+        pool.join(Joining { config, lineage, max_message_bytes }).await
+    }
+}
+
 /// Starts a process, and the tasks that carry messages between its pipes and the connection.
 fn run_process(
     launch: &Launch,
@@ -121,7 +137,8 @@ fn run_process(
     system: &SystemOpener,
     tasks: &TaskTracker,
 ) -> Result<ServerProcess, AttemptError> {
-    let SystemOpener { max_message_bytes, lineage, watchdog, .. } = system;
+    let SystemOpener { max_message_bytes, lineage, services, .. } = system;
+    let watchdog = &services.watchdog;
     let peer = inbound.peer().clone();
     let (process, StdioPipes { stdin, stdout }) =
         ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;

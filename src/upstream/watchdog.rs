@@ -23,7 +23,7 @@ use nix::sys::signal::Signal;
 #[cfg(unix)]
 use super::process_group::signal_group;
 use super::strays::{self, MARK_VARIABLE};
-use crate::base::Lock;
+use crate::base::{Lock, own_program};
 
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
 pub(crate) const ARGUMENT: &str = "__watchdog";
@@ -170,7 +170,7 @@ impl WatchdogState {
 }
 
 fn start(mark: &str) -> io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(own_program()?);
     command.args([ARGUMENT, mark]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // Otherwise the watchdog would count as a stray of the dormouse that has started this one.

@@ -6,7 +6,6 @@ use std::{
     io::Write as _,
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
@@ -16,68 +15,7 @@ use nix::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{
-    Host, Proxy, Server, daemons_of, dormouse, end_daemons, eventually, is_alive, text_of,
-};
-
-/// A home whose hosts are served by a daemon.
-struct DaemonHome(tempfile::TempDir);
-
-impl DaemonHome {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("the temporary directory is writable"))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn proxy(&self, servers: impl IntoIterator<Item = Server>) -> Proxy {
-        let proxy = Proxy::with(servers).at_home(self.path());
-        proxy.environment("DORMOUSE_DAEMON", "1").set("daemonIdleTimeout", "1s")
-    }
-
-    fn daemons(&self) -> Vec<u32> {
-        daemons_of(self.path())
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path().join("dormouse/daemon")).into_iter().flatten();
-        entries.flatten().map(|entry| entry.path()).collect()
-    }
-
-    fn socket(&self) -> PathBuf {
-        let is_socket = |path: &PathBuf| path.extension().is_some_and(|it| it == "sock");
-        self.files().into_iter().find(is_socket).expect("a daemon runs")
-    }
-
-    /// Runs `dormouse daemon` for the config that the hosts use.
-    async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let mut command = dormouse();
-        command
-            .arg("daemon")
-            .args(arguments)
-            .arg("--config")
-            .arg(self.path().join("dormouse.json"));
-        command.env("XDG_CACHE_HOME", self.path().join("cache"));
-        command.env("XDG_RUNTIME_DIR", self.path());
-        command.env("XDG_DATA_HOME", self.path().join("data"));
-        let output = command.stdin(Stdio::null()).output().await.expect("dormouse runs");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8(said).expect("UTF-8"))
-    }
-
-    async fn wait_until_nothing_is_left(&self) {
-        eventually("the daemon ends", || self.daemons().is_empty()).await;
-        eventually("its files are removed", || self.files().is_empty()).await;
-    }
-}
-
-impl Drop for DaemonHome {
-    fn drop(&mut self) {
-        end_daemons(self.path());
-    }
-}
+use crate::support::{DaemonHome, Host, Server, eventually, is_alive, text_of};
 
 fn signal(process: u32, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(process).expect("a process id")), signal).expect("it runs");
@@ -95,6 +33,7 @@ async fn hosts_have_one_daemon_and_servers_of_their_own() {
     assert_eq!(home.daemons().len(), 1);
     one.load("a").await;
     let listed = two.notifications().len();
+    assert_eq!(listed, 0, "the load of another host");
     assert!(echo(&mut one, "of one").await.contains("of one"));
     assert!(echo(&mut two, "of two").await.contains("of two"));
     assert_eq!(one.started("a").len(), 2, "one instance for each");
@@ -394,11 +333,72 @@ async fn signals_reach_the_session() {
     let mut host = home.proxy([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let server = host.started("a")[0];
+    let config = home.path().join("dormouse.json");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("Use when testing", "Use when signalled")).unwrap();
     host.signal(Signal::SIGHUP);
-    assert!(echo(&mut host, "alive").await.contains("alive"));
+    host.logged("config reloaded").await;
+    assert!(host.description().await.contains("signalled"));
     host.signal(Signal::SIGTERM);
     assert_eq!(host.exit().await, Some(0));
     assert!(!is_alive(server), "the server has ended before the client");
+}
+
+#[tokio::test]
+async fn session_outlives_a_config_that_is_invalid_for_a_while() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    let config = home.path().join("dormouse.json");
+    let valid = fs::read_to_string(&config).unwrap();
+    fs::write(&config, "{").unwrap();
+    signal(home.daemons()[0], Signal::SIGKILL);
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo", "tool_input": {}}});
+    for _ in 0..2 {
+        let id = host.send("tools/call", call.clone()).await;
+        let answer = host.answer(id).await;
+        assert!(answer["error"]["message"].as_str().unwrap().contains("dormouse.json"), "{answer}");
+    }
+    fs::write(&config, valid).unwrap();
+    assert!(echo(&mut host, "valid").await.contains("valid"));
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn session_continues_after_the_program_was_replaced() {
+    let home = DaemonHome::new();
+    let program = newer_program(home.path());
+    let mut host = home.proxy([Server::lazy("a")]).running(&program).serve().await;
+    let before = home.daemons();
+    let update = home.path().join("update");
+    fs::copy(&program, &update).unwrap();
+    fs::rename(&update, &program).unwrap();
+    signal(before[0], Signal::SIGKILL);
+    assert!(echo(&mut host, "updated").await.contains("updated"));
+    fs::remove_file(&program).unwrap();
+    signal(home.daemons()[0], Signal::SIGKILL);
+    assert!(echo(&mut host, "removed").await.contains("removed"));
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn log_of_the_daemon_can_be_read() {
+    let home = DaemonHome::new();
+    let _host = home.proxy([Server::lazy("a")]).serve().await;
+    let (code, log) = home.command(&["logs"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the daemon accepts hosts"), "{log}");
+}
+
+#[tokio::test]
+async fn wrong_flag_is_reported_as_without_the_daemon() {
+    let home = DaemonHome::new();
+    let run = async |by_daemon: &str| {
+        let proxy = home.proxy([Server::lazy("a")]).argument("--surface").argument("wrong");
+        let mut host = proxy.environment("DORMOUSE_DAEMON", by_daemon).start();
+        let code = host.exit().await;
+        (code, host.log())
+    };
+    assert_eq!(run("1").await, run("0").await);
 }
 
 #[tokio::test]

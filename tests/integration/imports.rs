@@ -29,7 +29,10 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("demo", &["peer", "protocol", "wire", "base"]),
     ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
     ("daemon", &["protocol", "wire", "base"]),
-    ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),
+    (
+        "downstream",
+        &["proxy", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "base"],
+    ),
     (
         "proxy",
         &[

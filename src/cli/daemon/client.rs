@@ -10,16 +10,15 @@ use std::{
     thread,
 };
 
-use anyhow::Context as _;
-
 use super::{choice, invocation::Invocation, place, state::DaemonState, world};
 use crate::{
     auth::open_here,
+    base::own_program,
     cli::{config_source::ConfigSource, lineage, settings, shared_flags::Options},
     config::Settings,
     daemon::{
-        Build, Connection, DaemonPlace, Dialed, Hello, Resumption, Welcome, dial, read_greeting,
-        relay, start,
+        Build, Connection, DaemonPlace, Dialed, Hello, Redialed, Resumption, Welcome, dial,
+        read_greeting, relay, start,
     },
 };
 
@@ -44,11 +43,17 @@ pub(in crate::cli) fn serve_by_daemon(arguments: &[OsString]) -> Attempt {
     }
 }
 
+/// Daemons that carry no message, one after the other, before this process serves the host itself.
+const MAX_FAILURES: u32 = 5;
+
 /// The client of the daemon of one config.
 struct ThinClient {
     place: DaemonPlace,
     /// The absolute path of the config.
     config: PathBuf,
+    /// The build of this process. An update may replace its file later.
+    build: Build,
+    program: PathBuf,
 }
 
 impl ThinClient {
@@ -76,7 +81,12 @@ impl ThinClient {
         if !config.metadata().is_ok_and(|file| file.is_file()) {
             return None;
         }
-        Some(Self { place: place::place_of(&config)?, config })
+        Some(Self {
+            place: place::place_of(&config)?,
+            config,
+            build: Build::of_process().ok()?,
+            program: env::current_exe().ok()?,
+        })
     }
 
     /// Serves the host until it ends. Returns `None` if this process has to serve it.
@@ -107,57 +117,69 @@ impl ThinClient {
     }
 
     fn dial(&self, resumption: Resumption) -> anyhow::Result<Dialed> {
-        let hello = hello(resumption)?;
-        Ok(dial(&self.place, hello, || start_daemon(&self.place, &self.config))?)
+        // After an update, the path may lead to a newer build. If it leads nowhere, the system
+        // still has the file of this process.
+        let program = if self.program.exists() { self.program.clone() } else { own_program()? };
+        let start = || start_daemon(&self.place, &program, &self.config);
+        Ok(dial(&self.place, self.hello(resumption)?, start)?)
     }
 
     /// Connects to the next daemon. If there can be none, this process serves the host itself.
-    fn redial(&self, resumption: Resumption) -> anyhow::Result<Connection> {
+    fn redial(&self, resumption: Resumption) -> anyhow::Result<Redialed> {
+        if resumption.failures >= MAX_FAILURES {
+            errln!("dormouse: continuing without the daemon: it ends whenever it is connected");
+            return self.serve_here(resumption);
+        }
         match self.dial(resumption.clone()) {
-            Ok(Dialed::Serving(connection)) => return Ok(connection),
-            Ok(Dialed::InProcess | Dialed::Refused { .. }) => {}
+            Ok(Dialed::Serving(connection)) => return Ok(Redialed::Connected(connection)),
+            Ok(Dialed::Refused { message, .. }) => return Ok(Redialed::Refused(message)),
+            Ok(Dialed::InProcess) => {}
             Err(error) => errln!("dormouse: continuing without the daemon: {error:#}"),
         }
-        serve_here(resumption)
+        self.serve_here(resumption)
+    }
+
+    /// Serves the host on a thread of this process.
+    fn serve_here(&self, resumption: Resumption) -> anyhow::Result<Redialed> {
+        serve_here(self.hello(resumption)?)
+    }
+
+    fn hello(&self, resumption: Resumption) -> anyhow::Result<Hello> {
+        let Resumption { earlier_daemons, loads, failures: _ } = resumption;
+        Ok(Hello {
+            build: self.build.clone(),
+            arguments: env::args_os().collect(),
+            directory: settings::working_directory()?,
+            variables: env::vars_os().collect(),
+            has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
+            earlier_daemons,
+            loads,
+        })
     }
 }
 
-/// Serves the host on a thread of this process.
-fn serve_here(resumption: Resumption) -> anyhow::Result<Connection> {
-    let hello = hello(resumption)?;
+fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
     let (near, far) = UnixStream::pair()?;
     thread::spawn(move || {
         let state = DaemonState::of_one_host();
         world::serve(hello, far, &state);
-        state.watchdog.end();
+        state.services.watchdog.end();
     });
     match read_greeting(&near)? {
         Welcome::Serving { notices, max_line } => {
-            Ok(Connection { writing: near.try_clone()?, reading: near, notices, max_line })
+            let (writing, reading) = (near.try_clone()?, near);
+            Ok(Redialed::Connected(Connection { reading, writing, notices, max_line }))
         }
-        Welcome::Refused { message, .. } => anyhow::bail!("{message}"),
+        Welcome::Refused { message, .. } => Ok(Redialed::Refused(message)),
         Welcome::Ending | Welcome::InProcess | Welcome::Status(_) => {
             anyhow::bail!("the config no longer allows to serve this host")
         }
     }
 }
 
-fn hello(resumption: Resumption) -> anyhow::Result<Hello> {
-    let Resumption { earlier_daemons, loads } = resumption;
-    Ok(Hello {
-        build: Build::of_process().context("cannot find the file of this program")?,
-        arguments: env::args_os().collect(),
-        directory: settings::working_directory()?,
-        variables: env::vars_os().collect(),
-        has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
-        earlier_daemons,
-        loads,
-    })
-}
-
 /// Starts a daemon, which outlives this process.
-pub(super) fn start_daemon(place: &DaemonPlace, config: &Path) -> io::Result<()> {
+pub(super) fn start_daemon(place: &DaemonPlace, program: &Path, config: &Path) -> io::Result<()> {
     let arguments = ["daemon", "run", "--config"].map(OsString::from);
     let arguments: Vec<OsString> = arguments.into_iter().chain([config.into()]).collect();
-    start(place, &arguments, &place::variables_of_daemon())
+    start(place, program, &arguments, &place::variables_of_daemon())
 }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use nix::unistd::Pid;
+use nix::{errno::Errno, unistd::Pid};
 
 use super::{client::start_daemon, place, process};
 use crate::{
-    base::read_text,
+    base::{own_program, read_text},
     cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
-    daemon::{DaemonCommand, DaemonStatus, Redial, send},
+    daemon::{DaemonCommand, DaemonStatus, Redial, ensure_running, send},
 };
 
 /// Maximum time for a daemon to end: longer than it waits for calls in flight.
@@ -38,15 +38,21 @@ pub(in crate::cli) fn run(
     }
 }
 
-/// Sends a command to all daemons of a config. Returns the state of each before it.
-fn send_all(config: &Path, command: DaemonCommand) -> anyhow::Result<Vec<DaemonStatus>> {
-    let answers = place::places_of(config).into_iter().map(|place| send(&place, command));
-    let answers: Result<Vec<Option<_>>, _> = answers.collect();
-    Ok(answers?.into_iter().flatten().collect())
+/// Sends a command to all daemons of a config. Returns the state of each before it, and reports
+/// those that do not answer.
+fn send_all(config: &Path, command: DaemonCommand) -> Vec<DaemonStatus> {
+    let mut states = Vec::new();
+    for place in place::places_of(config) {
+        match send(&place, command) {
+            Ok(state) => states.extend(state),
+            Err(error) => errln!("dormouse: {error}"),
+        }
+    }
+    states
 }
 
 fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let running = send_all(config, DaemonCommand::Status)?;
+    let running = send_all(config, DaemonCommand::Status);
     if json {
         outln!("{}", output::json(&running)?);
         return Ok(ExitCode::SUCCESS);
@@ -63,13 +69,13 @@ fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn stop(config: &Path) -> anyhow::Result<ExitCode> {
-    let running = send_all(config, DaemonCommand::End(Redial::WhenNeeded))?;
+    let running = send_all(config, DaemonCommand::End(Redial::WhenNeeded));
     if running.is_empty() {
         outln!("no daemon runs for {}", config.display());
     }
     for DaemonStatus { pid, .. } in running {
         if !wait_until_ended(pid) {
-            bail!("the daemon (process {pid}) does not end");
+            bail!("the daemon (process {pid}) did not end within {STOP_TIMEOUT:?}; kill it");
         }
         outln!("the daemon (process {pid}) has ended");
     }
@@ -77,12 +83,16 @@ fn stop(config: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn restart(config: &Path) -> anyhow::Result<ExitCode> {
-    let replaced = send_all(config, DaemonCommand::End(Redial::AtOnce))?;
     let place = place::place_of(config).context("cannot run a daemon: HOME is not set")?;
-    start_daemon(&place, config).context("cannot start the daemon")?;
-    match replaced.first() {
-        Some(DaemonStatus { pid, .. }) => outln!("the daemon (process {pid}) was replaced"),
-        None => outln!("the daemon was started"),
+    let replaced = send_all(config, DaemonCommand::End(Redial::AtOnce));
+    let program = own_program().context("cannot find the path of this program")?;
+    // A client may start it first.
+    ensure_running(&place, || start_daemon(&place, &program, config))?;
+    for DaemonStatus { pid, .. } in &replaced {
+        outln!("the daemon (process {pid}) was replaced");
+    }
+    if replaced.is_empty() {
+        outln!("the daemon was started");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,7 +113,7 @@ fn wait_until_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().map(Pid::from_raw) else { return true };
     let begun = Instant::now();
     while begun.elapsed() < STOP_TIMEOUT {
-        if nix::sys::signal::kill(pid, None).is_err() {
+        if nix::sys::signal::kill(pid, None) == Err(Errno::ESRCH) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -1,6 +1,6 @@
 //! The process of the daemon: accepts clients until it ends.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{os::unix::net::UnixStream, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::sync::watch;
@@ -11,6 +11,8 @@ use crate::{
     cli::{runtime, settings, shared_flags::Options, signals},
     config::Settings,
     daemon::{Build, Listener, READY, Redial},
+    downstream::DaemonPool,
+    upstream::{ProcessServices, Watchdog},
 };
 
 /// Interval at which the daemon checks that clients can find it.
@@ -30,20 +32,28 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
     let idle_timeout = settings
         .map_or_else(|_| Settings::default().daemon, |settings| settings.daemon)
         .daemon_idle_timeout;
-    let idle_timeout = (!is_always).then_some(idle_timeout);
+    let idle_timeout = idle_timeout.filter(|_| !is_always);
     let build = Build::of_process().context("cannot find the file of this program")?;
-    let state = DaemonState::new(config, build);
+    let auth = settings::auth(Some(&file), options);
+    let watchdog = Watchdog::default();
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let listener = Listener::bind(&place)?;
+        let pool = DaemonPool::new(watchdog.clone(), auth);
+        let services =
+            ProcessServices { watchdog: watchdog.clone(), pool: Some(Arc::new(pool.clone())) };
+        let state = DaemonState::new(config, build, services);
         outln!("{READY}");
         tracing::info!(config = %file.path.display(), "the daemon accepts hosts");
-        let _watching = AbortOnDropHandle::new(tokio::spawn(state.watchdog.clone().keep_running()));
-        accept(listener, &state, idle_timeout).await;
-        wait_for_hosts(&state).await;
+        let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
+        let asked = CancellationToken::new();
+        let _signals = signals::cancel_when_asked(asked.clone(), false);
+        accept(listener, &state, idle_timeout, &asked).await;
+        wait_for_hosts(&state, &asked).await;
+        pool.stop().await;
         anyhow::Ok(())
     });
-    state.watchdog.end();
+    watchdog.end();
     ended?;
     tracing::info!("the daemon has ended");
     Ok(ExitCode::SUCCESS)
@@ -51,19 +61,19 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
 
 /// Accepts clients until the daemon ends: because it is told to, because it has been idle, or
 /// because clients cannot find it any more.
-async fn accept(listener: Listener, state: &Arc<DaemonState>, idle_timeout: Option<Duration>) {
-    let asked = CancellationToken::new();
-    let _signals = signals::cancel_when_asked(asked.clone(), false);
+async fn accept(
+    listener: Listener,
+    state: &Arc<DaemonState>,
+    idle_timeout: Option<Duration>,
+    asked: &CancellationToken,
+) {
     let mut ending = state.ending();
     let mut idle = std::pin::pin!(idle(state.hosts(), idle_timeout));
     let mut check = tokio::time::interval(CHECK_PERIOD);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok(stream) => {
-                    let state = state.clone();
-                    std::thread::spawn(move || world::greet(stream, &state));
-                }
+                Ok(stream) => greet_on_thread(stream, state),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -89,6 +99,15 @@ async fn accept(listener: Listener, state: &Arc<DaemonState>, idle_timeout: Opti
     }
 }
 
+/// Serves a client on a thread of its own. Without one, the client is disconnected, and tries again.
+fn greet_on_thread(stream: UnixStream, state: &Arc<DaemonState>) {
+    let state = state.clone();
+    let thread = std::thread::Builder::new().name("host".to_owned());
+    if let Err(error) = thread.spawn(move || world::greet(stream, &state)) {
+        tracing::warn!(%error, "cannot start a thread for a client");
+    }
+}
+
 /// Waits until no host has been served for this time; forever if there is none.
 async fn idle(mut hosts: watch::Receiver<usize>, timeout: Option<Duration>) {
     let Some(timeout) = timeout else { return std::future::pending().await };
@@ -101,14 +120,25 @@ async fn idle(mut hosts: watch::Receiver<usize>, timeout: Option<Duration>) {
     }
 }
 
-/// Waits until all hosts are served elsewhere and their calls have been answered.
-async fn wait_for_hosts(state: &DaemonState) {
+/// Waits until all hosts are served elsewhere and their calls have been answered. The wait is short
+/// if a user has ended the daemon, and ends at a signal (`asked`).
+async fn wait_for_hosts(state: &DaemonState, asked: &CancellationToken) {
+    let limit = match *state.ending().borrow() {
+        Some(Redial::AtOnce) => None,
+        Some(Redial::WhenNeeded) | None => Some(STOP_TIMEOUT),
+    };
     let mut hosts = state.hosts();
-    let all_gone = hosts.wait_for(|hosts| *hosts == 0);
-    if *state.ending().borrow() == Some(Redial::AtOnce) {
-        let _ = all_gone.await;
-    } else if tokio::time::timeout(STOP_TIMEOUT, all_gone).await.is_err() {
-        state.stop.cancel();
-        let _ = state.hosts().wait_for(|hosts| *hosts == 0).await;
+    let limit = async {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => asked.cancelled().await,
+        }
+    };
+    tokio::select! {
+        // The sender lives as long as the daemon.
+        _ = hosts.wait_for(|hosts| *hosts == 0) => return,
+        () = limit => {}
     }
+    state.stop.cancel();
+    let _ = state.hosts().wait_for(|hosts| *hosts == 0).await;
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     daemon::{Build, DaemonCommand, DaemonStatus, Redial},
-    upstream::Watchdog,
+    upstream::ProcessServices,
 };
 
 /// A daemon, as the threads of its clients see it.
@@ -21,12 +21,12 @@ pub(super) struct DaemonState {
     ending: watch::Sender<Option<Redial>>,
     /// Cancelled when the sessions must end.
     pub(super) stop: CancellationToken,
-    pub(super) watchdog: Watchdog,
+    pub(super) services: ProcessServices,
 }
 
 impl DaemonState {
-    pub(super) fn new(config: PathBuf, build: Build) -> Arc<Self> {
-        Arc::new(Self { config, build: Some(build), ..Self::of_one_host() })
+    pub(super) fn new(config: PathBuf, build: Build, services: ProcessServices) -> Arc<Self> {
+        Arc::new(Self { config, build: Some(build), services, ..Self::of_one_host() })
     }
 
     /// Returns the state of a process that serves its own host.
@@ -38,7 +38,7 @@ impl DaemonState {
             hosts: watch::Sender::new(0),
             ending: watch::Sender::new(None),
             stop: CancellationToken::new(),
-            watchdog: Watchdog::default(),
+            services: ProcessServices::default(),
         }
     }
 

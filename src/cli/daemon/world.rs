@@ -41,23 +41,28 @@ pub(super) fn greet(stream: UnixStream, state: &DaemonState) {
         .and_then(|()| stream.set_write_timeout(Some(GREETING_TIMEOUT)))
         .and_then(|()| read_greeting(&stream));
     match greeting {
-        Ok(Greeting::Hello(hello)) if state.yields_to(&hello.build) => {
-            // A client that is gone needs no answer.
-            let _ = write_greeting(&stream, &Welcome::Ending);
+        Ok(Greeting::Hello(hello)) => {
+            // Counted first, so that the daemon does not end in between.
+            let _counted = state.count_host();
+            if state.yields_to(&hello.build) {
+                // A client that is gone needs no answer.
+                let _ = write_greeting(&stream, &Welcome::Ending);
+            } else {
+                serve(*hello, stream, state);
+            }
         }
-        Ok(Greeting::Hello(hello)) => serve(*hello, stream, state),
         Ok(Greeting::Command(command)) => {
             if let Some(status) = state.obey(command) {
                 let _ = write_greeting(&stream, &Welcome::Status(status));
             }
         }
-        Err(error) => tracing::debug!(%error, "a client has sent no greeting"),
+        // The text of the error might quote a part of the environment.
+        Err(error) => tracing::debug!(kind = %error.kind(), "a client has sent no greeting"),
     }
 }
 
 /// Serves the host of a client until the host ends.
 pub(super) fn serve(hello: Hello, stream: UnixStream, state: &DaemonState) {
-    let _counted = state.count_host();
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
     let world = match World::prepare(&hello, &notices, state) {
@@ -113,7 +118,10 @@ impl World {
         notices: &mpsc::Sender<Raw>,
         state: &DaemonState,
     ) -> anyhow::Result<Option<Self>> {
-        let mut options = program::parse_options(hello.arguments.clone())?;
+        // The client's own parser reports what is wrong.
+        let Ok(mut options) = program::parse_options(hello.arguments.clone()) else {
+            return Ok(None);
+        };
         options.env_file = options.env_file.map(|path| hello.directory.join(path));
         let directory = &hello.directory;
         let variables = hello.variables.iter().cloned();
@@ -183,7 +191,7 @@ impl World {
         }
         let stop = state.stop.child_token();
         let auth = settings::auth_with(Some(&source.file), &source.options, browser);
-        let served = ServedFleet::start(parsed, Some(source), auth, &state.watchdog, &stop);
+        let served = ServedFleet::start(parsed, Some(source), auth, &state.services, &stop);
         let fleet = served.fleet().clone();
         let _told = [
             AbortOnDropHandle::new(tokio::spawn(tell_loads(fleet.clone(), notices.clone()))),
@@ -196,7 +204,7 @@ impl World {
             Ok(ClientNotice::Leaving) => left.cancel(),
             Ok(ClientNotice::Stop) => stopped.cancel(),
             Ok(ClientNotice::Reload) => reload(&changes),
-            // A newer client may say more than this daemon knows.
+            // A newer client may have notices that this daemon does not know.
             Err(_) => {}
         });
         let side_channel = Some(SideChannel { method: method.clone(), outgoing, incoming });
@@ -216,9 +224,8 @@ async fn tell_loads(fleet: Arc<Fleet>, notices: mpsc::Sender<Raw>) {
         let loaded = fleet.operator().loaded();
         if loaded != told {
             told.clone_from(&loaded);
-            // A full queue means that the client does not read; then the daemon's end is not its
-            // concern.
-            let _ = notices.try_send(Raw::encode(&DaemonNotice::Loads(loaded)));
+            // A session that has ended needs no notice.
+            let _ = notices.send(Raw::encode(&DaemonNotice::Loads(loaded))).await;
         }
     }
 }

@@ -15,15 +15,15 @@ pub struct DaemonSettings {
     /// `true` lets one background process serve all hosts on standard input and output.
     #[schemars(extend("x-class" = AT_NEXT_START))]
     pub daemon: bool,
-    /// Time after which the background process ends if it serves no host.
-    #[serde(with = "duration::text")]
+    /// Time after which the background process ends if it serves no host; 0 for never.
+    #[serde(with = "duration::or_never")]
     #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
-    pub daemon_idle_timeout: Duration,
+    pub daemon_idle_timeout: Option<Duration>,
 }
 
 impl Default for DaemonSettings {
     fn default() -> Self {
-        Self { daemon: false, daemon_idle_timeout: Duration::from_secs(60) }
+        Self { daemon: false, daemon_idle_timeout: Some(Duration::from_secs(60)) }
     }
 }
 

@@ -70,7 +70,9 @@ pub(in crate::config) struct ServerEntry {
     #[schemars(extend("default" = SURFACE_OF_ENDPOINT, "x-class" = AT_ONCE))]
     pub(in crate::config) surface: Option<Surface>,
     /// `shared`: one instance serves all hosts. `session`: each session of a host has an instance
-    /// of its own, which is connected at its first use even if `startup` is `eager`.
+    /// of its own, which is connected at its first use even if `startup` is `eager`. `auto`: as
+    /// `shared` over HTTP; with a daemon, hosts share only servers that are known to keep nothing
+    /// for one host.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) isolation: Isolation,
     /// The program to start: a name on `PATH`, or a path.
@@ -216,8 +218,10 @@ impl Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// All hosts.
+    /// All hosts over HTTP; with a daemon, all hosts if that is known to be harmless.
     #[default]
+    Auto,
+    /// All hosts.
     Shared,
     /// Each session of a host has its own instance, which ends with the session.
     Session,

@@ -5,7 +5,6 @@ use std::{
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -42,6 +41,8 @@ enum Present {
     Wanted,
     /// There is none until the host sends a message.
     NotNeeded,
+    /// No daemon serves the host now, for this reason, which fails the message that waits.
+    Refused(String),
 }
 
 /// A connection to a daemon, for writing.
@@ -69,7 +70,7 @@ impl Link {
 }
 
 /// Returns a message with its line break.
-pub(super) fn as_line(message: &Message) -> Vec<u8> {
+fn as_line(message: &Message) -> Vec<u8> {
     [&*message.to_bytes(), b"\n"].concat()
 }
 
@@ -79,7 +80,10 @@ impl Links {
     }
 
     /// Sends a line of the host to the daemon that it is for; waits for a daemon if there is none.
-    pub(super) fn send(&self, line: &Bytes, memory: &Lock<SessionMemory>) {
+    ///
+    /// # Errors
+    /// The reason that no daemon serves the host now.
+    pub(super) fn send(&self, line: &Bytes, memory: &Lock<SessionMemory>) -> Result<(), String> {
         let text = [line, &b"\n"[..]].concat();
         let mut state = self.lock();
         let addressee =
@@ -88,25 +92,32 @@ impl Links {
             let _ = memory.lock().note_sent(line, link.daemon);
             // A daemon that has just ended needs it no more.
             let _ = link.write(&text);
-            return;
+            return Ok(());
         }
+        let mut has_waited = false;
         loop {
             match &state.present {
                 Present::Open(link) => {
                     let sent = memory.lock().note_sent(line, link.daemon);
                     if link.write(&text).is_ok() {
-                        return;
+                        return Ok(());
                     }
                     // The daemon cannot have read the whole line, so the next one gets it.
                     memory.lock().retract(sent);
                     let _ = link.stream.shutdown(Shutdown::Both);
                     state.present = Present::Wanted;
                 }
-                Present::NotNeeded => {
+                Present::Refused(reason) if has_waited => {
+                    let reason = reason.clone();
+                    state.present = Present::NotNeeded;
+                    return Err(reason);
+                }
+                Present::NotNeeded | Present::Refused(_) => {
                     state.present = Present::Wanted;
                     self.changed.notify_all();
                 }
                 Present::Wanted => {
+                    has_waited = true;
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
@@ -157,15 +168,26 @@ impl Links {
     /// Sends nothing new to the present daemon any more, and tells it so.
     pub(super) fn leave(&self, redial: Redial) {
         let mut state = self.lock();
+        // A write may have found the connection broken before.
+        if !matches!(state.present, Present::Open(_)) {
+            return;
+        }
         let next = match redial {
             Redial::AtOnce => Present::Wanted,
             Redial::WhenNeeded => Present::NotNeeded,
         };
-        if let Present::Open(link) = std::mem::replace(&mut state.present, next)
-            && link.notify(ClientNotice::Leaving).is_ok()
-        {
+        if let Present::Open(link) = std::mem::replace(&mut state.present, next) {
+            // Until its connection ends, the daemon may have answered.
+            let _ = link.notify(ClientNotice::Leaving);
             state.leaving.push(link);
         }
+    }
+
+    /// Fails the message of the host that waits for a daemon. The next one has a daemon called
+    /// again.
+    pub(super) fn refuse(&self, reason: &str) {
+        self.lock().present = Present::Refused(reason.to_owned());
+        self.changed.notify_all();
     }
 
     /// Waits until a daemon is wanted. Returns `false` if none will be.
@@ -175,7 +197,7 @@ impl Links {
             match &state.present {
                 _ if state.has_input_ended => return false,
                 Present::Wanted => return true,
-                Present::NotNeeded | Present::Open(_) => {
+                Present::NotNeeded | Present::Refused(_) | Present::Open(_) => {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
@@ -193,18 +215,10 @@ impl Links {
         self.changed.notify_all();
     }
 
-    /// Sends a notice to every daemon. Gives up if a write to one has been blocked for this time.
-    pub(super) fn notify(&self, notice: ClientNotice, timeout: Duration) -> bool {
-        let mut waited = Duration::ZERO;
-        while waited < timeout {
-            if let Ok(state) = self.state.try_lock() {
-                return state.all().all(|link| link.notify(notice).is_ok());
-            }
-            let pause = Duration::from_millis(10);
-            std::thread::sleep(pause);
-            waited += pause;
-        }
-        false
+    /// Sends a notice to every daemon. Returns the number of daemons that get it. Blocks as long as
+    /// a daemon does not read.
+    pub(super) fn notify(&self, notice: ClientNotice) -> usize {
+        self.lock().all().filter(|link| link.notify(notice).is_ok()).count()
     }
 }
 
@@ -213,7 +227,7 @@ impl LinkState {
     fn all(&self) -> impl Iterator<Item = &Link> {
         let present = match &self.present {
             Present::Open(link) => Some(link),
-            Present::Wanted | Present::NotNeeded => None,
+            Present::Wanted | Present::NotNeeded | Present::Refused(_) => None,
         };
         present.into_iter().chain(&self.leaving)
     }

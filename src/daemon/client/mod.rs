@@ -9,4 +9,4 @@ mod links;
 mod relay;
 mod session_memory;
 
-pub(crate) use relay::{Resumption, relay};
+pub(crate) use relay::{Redialed, Resumption, relay};

@@ -3,7 +3,10 @@
 use std::{
     io::{self, Write as _},
     os::unix::net::UnixStream,
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{self, SyncSender},
+    },
     thread,
     time::Duration,
 };
@@ -14,124 +17,183 @@ use super::{
     blocking_lines::BlockingLines,
     host_input::{self, HostInput},
     links::{Link, Links},
-    session_memory::{DaemonNumber, Received, SessionMemory},
+    session_memory::{self, DaemonNumber, LOST, Received, SessionMemory},
 };
 use crate::{
     base::Lock,
     daemon::{ClientNotice, Connection, DaemonNotice, Redial},
     protocol::error,
-    wire::{Line, LineSummary, Message, Response},
+    wire::{Line, LineSummary, Message, Raw, Response},
 };
 
 /// Maximum time for the daemon to end the session after this process was asked to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for which a signal waits for a write to a daemon that does not read.
+/// Maximum time for daemons to read that this process was asked to end.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of texts for the log that wait to be written. Further ones are dropped: a host
+/// that does not read standard error must not block the protocol.
+const MAX_WAITING_LOG: usize = 1024;
+/// Delay before the next daemon after one that has carried no message; each further one is twice
+/// as long.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The facts about a session that the next daemon needs in its greeting.
 #[derive(Clone, Default)]
 pub(crate) struct Resumption {
     pub earlier_daemons: u32,
     pub loads: Vec<String>,
+    /// The number of daemons, one after the other, that have carried no message.
+    pub failures: u32,
+}
+
+/// The outcome of the attempt to connect to the next daemon.
+pub(crate) enum Redialed {
+    Connected(Connection),
+    /// The host cannot be served now, for this reason.
+    Refused(String),
 }
 
 /// The state that the threads of the client share.
 struct Shared {
     memory: Lock<SessionMemory>,
     links: Links,
-    /// The names of the offers that the host has loaded.
-    loads: Lock<Vec<String>>,
-    /// Held while a whole line is written to standard output.
-    output: Lock<()>,
+    loads: Lock<Loads>,
+    log: SyncSender<String>,
     /// Opens an address in the browser of the user.
     open_browser: fn(&str),
 }
 
-/// Serves the host on standard streams by way of a daemon until the host ends. `dial` connects to
+/// The names of the offers that the host has loaded, as the last daemon knows them.
+#[derive(Default)]
+struct Loads {
+    daemon: DaemonNumber,
+    names: Vec<String>,
+}
+
+/// Serves the host on standard streams by way of a daemon until the host ends. `redial` connects to
 /// the next daemon. `open_browser` opens an address in the browser of the user.
 ///
 /// # Errors
-/// The error of `dial`.
+/// The error of `redial`.
 pub(crate) fn relay<E>(
     first: Connection,
     open_browser: fn(&str),
-    mut dial: impl FnMut(Resumption) -> Result<Connection, E>,
+    mut redial: impl FnMut(Resumption) -> Result<Redialed, E>,
 ) -> Result<(), E> {
-    let shared = Arc::new(Shared {
-        memory: Lock::default(),
-        links: Links::default(),
-        loads: Lock::default(),
-        output: Lock::default(),
-        open_browser,
-    });
-    handle_signals(shared.clone());
+    let shared = Shared::start(open_browser);
     let (of_host, max_line) = (shared.clone(), first.max_line);
     thread::spawn(move || of_host.carry_host(max_line));
-    let mut connection = first;
+    let mut connection = Some(first);
     let mut leaving = Vec::new();
-    for daemon in 0.. {
-        let mut served = ServedBy::open(daemon, connection, shared.clone());
-        match served.follow() {
-            Followed::HostGone => return Ok(()),
-            Followed::Closed => served.lose(),
-            Followed::Ending(redial) => {
-                shared.links.leave(redial);
-                leaving.push(thread::spawn(move || served.finish()));
+    let (mut daemon, mut failures) = (0, 0);
+    loop {
+        if let Some(connection) = connection.take() {
+            let mut served = ServedBy::open(daemon, connection, shared.clone());
+            let followed = served.follow();
+            failures = if served.has_carried { 0 } else { failures + 1 };
+            daemon += 1;
+            match followed {
+                Followed::HostGone => return Ok(()),
+                Followed::Closed => served.lose(),
+                Followed::Ending(redial) => {
+                    shared.links.leave(redial);
+                    leaving.push(thread::spawn(move || served.finish()));
+                }
             }
         }
         if !shared.links.wait_until_wanted() {
             break;
         }
-        let loads = shared.loads.lock().clone();
-        connection = dial(Resumption { earlier_daemons: daemon + 1, loads })?;
+        if failures > 0 {
+            thread::sleep(FIRST_RETRY_DELAY * 2_u32.saturating_pow(failures.min(7)));
+        }
+        let loads = shared.loads.lock().names.clone();
+        match redial(Resumption { earlier_daemons: daemon, loads, failures })? {
+            Redialed::Connected(next) => connection = Some(next),
+            Redialed::Refused(reason) => shared.refuse_host(&reason),
+        }
     }
     for thread in leaving {
         // A panic has ended the thread; its daemon's answers are lost.
         let _ = thread.join();
     }
+    shared.tell_all(shared.memory.lock().fail_all(LOST));
     Ok(())
 }
 
 impl Shared {
+    /// Starts the threads that handle signals and write the log.
+    fn start(open_browser: fn(&str)) -> Arc<Self> {
+        let (log, lines) = mpsc::sync_channel::<String>(MAX_WAITING_LOG);
+        let shared = Arc::new(Self {
+            memory: Lock::default(),
+            links: Links::default(),
+            loads: Lock::default(),
+            log,
+            open_browser,
+        });
+        // The threads that are started next do not get the signals.
+        handle_signals(shared.clone());
+        thread::spawn(move || {
+            for text in lines {
+                // A host that has closed standard error still gets its answers.
+                let _ = io::stderr().write_all(text.as_bytes());
+            }
+        });
+        shared
+    }
+
     /// Carries the messages of the host until it closes its end.
     fn carry_host(&self, max_line: usize) {
         let mut lines = BlockingLines::new(HostInput, max_line);
         loop {
             match lines.next() {
-                Ok(Some(Line::Text(line))) => self.links.send(&line, &self.memory),
-                Ok(Some(Line::Oversized(summary))) => self.refuse(summary, max_line),
+                Ok(Some(Line::Text(line))) => {
+                    if let Err(reason) = self.links.send(&line, &self.memory) {
+                        self.tell_all(session_memory::refusals(&line, &reason));
+                    }
+                }
+                Ok(Some(Line::Oversized(summary))) => self.refuse_line(summary, max_line),
                 // A stream that cannot be read has ended.
                 Ok(None) | Err(_) => break,
             }
         }
         if host_input::is_output_closed() {
             // The answers of requests in flight have no reader.
-            self.links.notify(ClientNotice::Stop, NOTICE_TIMEOUT);
+            self.links.notify(ClientNotice::Stop);
         }
         self.links.end_input();
     }
 
     /// Answers a message that is too large to be carried.
-    fn refuse(&self, summary: LineSummary, limit: usize) {
+    fn refuse_line(&self, summary: LineSummary, limit: usize) {
         if let Some(id) = summary.id.filter(|_| summary.is_call) {
             let outcome = Err(error::oversized(summary.size, limit));
-            // A failure to write is noticed by the other direction.
-            let _ = self.tell_host(&Message::Response(Response { id: Some(id), outcome }));
+            self.tell_all([Message::Response(Response { id: Some(id), outcome })]);
         }
     }
 
-    fn tell_host(&self, message: &Message) -> io::Result<()> {
-        self.write(&message.to_bytes())
+    /// Fails all requests, since no daemon serves the host now.
+    fn refuse_host(&self, reason: &str) {
+        let failed = self.memory.lock().fail_all(reason);
+        self.tell_all(failed);
+        self.links.refuse(reason);
     }
 
-    /// Writes a line to the host.
-    fn write(&self, line: &[u8]) -> io::Result<()> {
-        let _whole = self.output.lock();
-        let mut output = io::stdout().lock();
-        output.write_all(line)?;
-        output.write_all(b"\n")?;
-        output.flush()
+    fn tell_all(&self, messages: impl IntoIterator<Item = Message>) {
+        for message in messages {
+            // The next answer finds out that the host does not read.
+            let _ = write_line(&message.to_bytes());
+        }
     }
+}
+
+/// Writes a line to the host as a whole.
+fn write_line(line: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(line)?;
+    output.write_all(b"\n")?;
+    output.flush()
 }
 
 /// The direction from one daemon to the host.
@@ -139,6 +201,8 @@ struct ServedBy {
     daemon: DaemonNumber,
     lines: BlockingLines<UnixStream>,
     notices: String,
+    /// True after the daemon has sent a message for the host.
+    has_carried: bool,
     shared: Arc<Shared>,
 }
 
@@ -157,14 +221,9 @@ impl ServedBy {
     fn open(daemon: DaemonNumber, connection: Connection, shared: Arc<Shared>) -> Self {
         let Connection { reading, writing, notices, .. } = connection;
         let link = Link::new(daemon, writing, notices.clone());
-        shared.links.open(link, |living| {
-            let mut memory = shared.memory.lock();
-            let mut opening = memory.reopen();
-            opening.extend(memory.take_over(daemon, living));
-            opening
-        });
+        shared.links.open(link, |living| shared.memory.lock().open(daemon, living));
         let lines = BlockingLines::new(reading, usize::MAX);
-        Self { daemon, lines, notices, shared }
+        Self { daemon, lines, notices, has_carried: false, shared }
     }
 
     /// Carries the messages of the daemon.
@@ -175,39 +234,52 @@ impl ServedBy {
                 self.shared.memory.lock().note_received(&line, self.daemon, &self.notices);
             match received {
                 Received::ForHost => {
-                    if self.shared.write(&line).is_err() {
+                    self.has_carried = true;
+                    if write_line(&line).is_err() {
                         return Followed::HostGone;
                     }
                 }
-                Received::Repeated => {}
-                Received::Notice(notice) => match notice.read() {
-                    Ok(DaemonNotice::Log(lines)) => {
-                        // A host that does not read the log still gets its answers.
-                        let _ = io::stderr().write_all(lines.as_bytes());
+                Received::NotForHost => {}
+                Received::Notice(notice) => {
+                    if let Ok(DaemonNotice::Ending(redial)) = notice.read() {
+                        self.has_carried = true;
+                        return Followed::Ending(redial);
                     }
-                    Ok(DaemonNotice::Loads(names)) => *self.shared.loads.lock() = names,
-                    Ok(DaemonNotice::OpenBrowser(address)) => {
-                        let open = self.shared.open_browser;
-                        // Opening waits for the program that starts the browser.
-                        thread::spawn(move || open(&address));
-                    }
-                    Ok(DaemonNotice::Ending(redial)) => return Followed::Ending(redial),
-                    // A newer daemon may say more than this client knows.
-                    Err(_) => {}
-                },
+                    self.obey(&notice);
+                }
             }
         }
         Followed::Closed
+    }
+
+    fn obey(&self, notice: &Raw) {
+        match notice.read() {
+            Ok(DaemonNotice::Log(lines)) => {
+                let _ = self.shared.log.try_send(lines);
+            }
+            Ok(DaemonNotice::Loads(names)) => {
+                let mut loads = self.shared.loads.lock();
+                // A daemon that is ending knows less than the next one.
+                if self.daemon >= loads.daemon {
+                    *loads = Loads { daemon: self.daemon, names };
+                }
+            }
+            Ok(DaemonNotice::OpenBrowser(address)) => {
+                let open = self.shared.open_browser;
+                // Opening waits for the program that starts the browser.
+                thread::spawn(move || open(&address));
+            }
+            // The caller handles the first. A newer daemon may have notices that this client does
+            // not know.
+            Ok(DaemonNotice::Ending(_)) | Err(_) => {}
+        }
     }
 
     /// Tells the host what was lost with the daemon.
     fn lose(&self) {
         self.shared.links.lose(self.daemon);
         let told = self.shared.memory.lock().lose_daemon(self.daemon);
-        for message in told {
-            // The next answer finds out that the host does not read.
-            let _ = self.shared.tell_host(&message);
-        }
+        self.shared.tell_all(told);
     }
 
     /// Carries the last answers of a daemon that is ending.
@@ -230,14 +302,22 @@ fn handle_signals(shared: Arc<Shared>) {
     thread::spawn(move || {
         while let Ok(signal) = set.wait() {
             if signal == Signal::SIGHUP {
-                shared.links.notify(ClientNotice::Reload, NOTICE_TIMEOUT);
+                notify_in_time(&shared, ClientNotice::Reload);
                 continue;
             }
-            if shared.links.notify(ClientNotice::Stop, NOTICE_TIMEOUT) {
+            if notify_in_time(&shared, ClientNotice::Stop) > 0 {
                 shared.links.end_input();
                 thread::sleep(STOP_TIMEOUT);
             }
             std::process::exit(0);
         }
     });
+}
+
+/// Sends a notice to all daemons. Returns the number of daemons that got it in time.
+fn notify_in_time(shared: &Arc<Shared>, notice: ClientNotice) -> usize {
+    let (sender, sent) = mpsc::channel();
+    let shared = shared.clone();
+    thread::spawn(move || sender.send(shared.links.notify(notice)));
+    sent.recv_timeout(NOTICE_TIMEOUT).unwrap_or(0)
 }

@@ -16,10 +16,13 @@ pub(super) struct SessionMemory {
     handshake: Handshake,
     /// The host's requests without an answer, in the order in which they were sent.
     requests: IndexMap<Id, SentRequest>,
+    /// The streams that another daemon than this one has taken over, whose end at this one the host
+    /// must not see.
+    moved: HashSet<(Id, DaemonNumber)>,
     /// The daemons' requests without an answer of the host.
     questions: HashMap<Id, DaemonNumber>,
     /// The ids of repeated messages, whose answers the host must not see.
-    repeated: HashSet<Id>,
+    repeated: HashMap<Id, DaemonNumber>,
     last_repeat: u64,
 }
 
@@ -40,6 +43,8 @@ pub(super) type DaemonNumber = u32;
 struct SentRequest {
     /// The daemon that it was sent to.
     daemon: DaemonNumber,
+    /// The number of requests with this id: a host may use one twice, against the protocol.
+    count: usize,
     /// The request, if it can be sent again: it has no effect on a server, or the same however
     /// often it is sent.
     repeatable: Option<Request>,
@@ -53,8 +58,9 @@ pub(super) struct Sent(Vec<Id>);
 #[derive(Debug, PartialEq)]
 pub(super) enum Received {
     ForHost,
-    /// The answer to a repeated message.
-    Repeated,
+    /// An answer that the host must not see: to a repeated message, or to a request that another
+    /// daemon answers.
+    NotForHost,
     /// A notification of the method that only the daemon and the client know.
     Notice(Raw),
 }
@@ -75,7 +81,7 @@ const REPEATABLE: [&str; 11] = [
 ];
 
 /// The text for a request that was lost with its daemon.
-const LOST: &str = "the dormouse daemon ended before it answered; the request may have been \
+pub(super) const LOST: &str = "the dormouse daemon ended before it answered; the request may have been \
     executed";
 
 impl SessionMemory {
@@ -107,7 +113,8 @@ impl SessionMemory {
             self.handshake.note(&request);
         }
         let repeatable = is_repeatable.then_some(request);
-        self.requests.insert(id, SentRequest { daemon, repeatable });
+        let count = 1 + self.requests.get(&id).map_or(0, |earlier| earlier.count);
+        self.requests.insert(id, SentRequest { daemon, count, repeatable });
     }
 
     fn note_notification(&mut self, notification: Notification) {
@@ -124,7 +131,7 @@ impl SessionMemory {
     /// Forgets the requests of a line that could not be sent.
     pub(super) fn retract(&mut self, sent: Sent) {
         for id in sent.0 {
-            self.requests.shift_remove(&id);
+            self.forget(&id);
         }
     }
 
@@ -166,10 +173,9 @@ impl SessionMemory {
                     }
                 }
                 Message::Response(Response { id: Some(id), .. }) => {
-                    if self.repeated.remove(&id) {
-                        received = Received::Repeated;
+                    if !self.note_answer(&id, daemon) {
+                        received = Received::NotForHost;
                     }
-                    self.requests.shift_remove(&id);
                 }
                 Message::Response(Response { id: None, .. }) => {}
             }
@@ -177,17 +183,34 @@ impl SessionMemory {
         received
     }
 
+    /// Notes an answer. Returns whether it is for the host.
+    fn note_answer(&mut self, id: &Id, daemon: DaemonNumber) -> bool {
+        if self.repeated.remove(id).is_some() {
+            return false;
+        }
+        let is_elsewhere = self.moved.contains(&(id.clone(), daemon));
+        if !is_elsewhere {
+            self.forget(id);
+        }
+        !is_elsewhere
+    }
+
+    /// Forgets one request with this id.
+    fn forget(&mut self, id: &Id) {
+        if let Some(sent) = self.requests.get_mut(id) {
+            sent.count -= 1;
+            if sent.count == 0 {
+                self.requests.shift_remove(id);
+            }
+        }
+    }
+
     /// Forgets what was lost with a daemon, and returns the messages that tell the host.
     pub(super) fn lose_daemon(&mut self, daemon: DaemonNumber) -> Vec<Message> {
-        let mut told = Vec::new();
-        self.requests.retain(|id, request| {
-            let is_lost = request.daemon == daemon && request.repeatable.is_none();
-            if is_lost {
-                let outcome = Err(error::internal(LOST));
-                told.push(Message::Response(Response { id: Some(id.clone()), outcome }));
-            }
-            !is_lost
-        });
+        self.repeated.retain(|_, sent_to| *sent_to != daemon);
+        self.moved.retain(|(_, moved_from)| *moved_from != daemon);
+        let is_lost = |sent: &SentRequest| sent.daemon == daemon && sent.repeatable.is_none();
+        let mut told = self.fail(is_lost, LOST);
         self.questions.retain(|id, asking| {
             if *asking == daemon {
                 let params = edit::set(&Raw::empty_object(), "requestId", id.raw());
@@ -199,19 +222,46 @@ impl SessionMemory {
         told
     }
 
-    /// Returns the messages that open the same session at another daemon.
-    pub(super) fn reopen(&mut self) -> Vec<Message> {
+    /// Fails all requests without an answer, and returns the messages that tell the host.
+    pub(super) fn fail_all(&mut self, reason: &str) -> Vec<Message> {
+        self.fail(|_| true, reason)
+    }
+
+    fn fail(&mut self, is_failed: impl Fn(&SentRequest) -> bool, reason: &str) -> Vec<Message> {
+        let mut told = Vec::new();
+        self.requests.retain(|id, sent| {
+            let is_failed = is_failed(sent);
+            if is_failed {
+                let failure = || {
+                    let outcome = Err(error::internal(reason));
+                    Message::Response(Response { id: Some(id.clone()), outcome })
+                };
+                told.extend(std::iter::repeat_with(failure).take(sent.count));
+            }
+            !is_failed
+        });
+        told
+    }
+
+    /// Returns the messages that open the session at a daemon. `living`: other daemons that may
+    /// still answer.
+    pub(super) fn open(&mut self, daemon: DaemonNumber, living: &[DaemonNumber]) -> Vec<Message> {
         let Handshake { initialize, initialized, log_level, subscriptions } = &self.handshake;
         let requests = &self.requests;
-        // A request without an answer is repeated under its own id.
-        let is_answered = |request: &&Request| !requests.contains_key(&request.id);
-        let opening: Vec<_> = initialize.iter().filter(is_answered).cloned().collect();
+        // A request that a daemon has lost is sent again under its own id.
+        let is_remembered = |request: &&Request| {
+            requests.get(&request.id).is_none_or(|sent| living.contains(&sent.daemon))
+        };
+        let opening: Vec<_> = initialize.iter().filter(is_remembered).cloned().collect();
         let settings = log_level.iter().chain(subscriptions.values());
-        let settings: Vec<_> = settings.filter(is_answered).cloned().collect();
+        let settings: Vec<_> = settings.filter(is_remembered).cloned().collect();
         let initialized = initialized.clone().map(Message::Notification);
-        let opening: Vec<_> = opening.into_iter().map(|request| self.repeat(request)).collect();
-        let settings: Vec<_> = settings.into_iter().map(|request| self.repeat(request)).collect();
-        opening.into_iter().chain(initialized).chain(settings).collect()
+        let mut messages: Vec<Message> = Vec::new();
+        messages.extend(opening.into_iter().map(|request| self.repeat(request, daemon)));
+        messages.extend(initialized);
+        messages.extend(settings.into_iter().map(|request| self.repeat(request, daemon)));
+        messages.extend(self.take_over(daemon, living));
+        messages
     }
 
     /// Returns the requests to send to a daemon again: those that another one has lost, and the
@@ -228,6 +278,9 @@ impl SessionMemory {
             if sent.daemon == daemon || !(is_stream || is_lost) {
                 return None;
             }
+            if !is_lost {
+                self.moved.insert((request.id.clone(), sent.daemon));
+            }
             sent.daemon = daemon;
             Some(Message::Request(request.clone()))
         });
@@ -235,10 +288,10 @@ impl SessionMemory {
     }
 
     /// Returns a request with an id of this client.
-    fn repeat(&mut self, request: Request) -> Message {
+    fn repeat(&mut self, request: Request, daemon: DaemonNumber) -> Message {
         self.last_repeat += 1;
         let id = Id::named(&format!("dormouse-again-{}", self.last_repeat));
-        self.repeated.insert(id.clone());
+        self.repeated.insert(id.clone(), daemon);
         Message::Request(Request { id, ..request })
     }
 }
@@ -262,7 +315,236 @@ impl Handshake {
     }
 }
 
+/// Returns the answers to the requests of a line that no daemon gets.
+pub(super) fn refusals(line: &Bytes, reason: &str) -> Vec<Message> {
+    let requests = parse_line(line).into_iter().filter_map(|message| match message {
+        Ok(Message::Request(Request { id, .. })) => Some(id),
+        _ => None,
+    });
+    let refusal = |id| Response { id: Some(id), outcome: Err(error::internal(reason)) };
+    requests.map(|id| Message::Response(refusal(id))).collect()
+}
+
 /// Returns the request that a notification cancels.
 fn cancelled(notification: &Notification) -> Option<Id> {
     Id::new(edit::get(notification.params.as_ref()?, "requestId")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOTICES: &str = "dormouse/secret";
+
+    /// A host, and the daemons that it has had.
+    #[derive(Default)]
+    struct World {
+        memory: SessionMemory,
+        /// The daemons that live, with what each was sent and has not answered. The last one is the
+        /// present one, unless `is_between`.
+        daemons: Vec<(DaemonNumber, Vec<Id>)>,
+        next_daemon: DaemonNumber,
+        is_between: bool,
+        sent: Vec<Id>,
+        executed: Vec<Id>,
+        answered: Vec<Id>,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Send(&'static str),
+        /// One of the daemons answers one of its requests.
+        Answer(usize, usize),
+        /// The present daemon tells that it ends.
+        Leave,
+        /// A daemon is killed, or a leaving one ends.
+        Kill(usize),
+        Open,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let methods = [
+            method::TOOLS_CALL,
+            method::TOOLS_LIST,
+            method::SUBSCRIPTIONS_LISTEN,
+            method::LOGGING_SET_LEVEL,
+        ];
+        let step = prop_oneof![
+            4 => proptest::sample::select(methods.to_vec()).prop_map(Step::Send),
+            4 => (0..9_usize, 0..9_usize).prop_map(|(daemon, at)| Step::Answer(daemon, at)),
+            1 => Just(Step::Leave),
+            1 => (0..9_usize).prop_map(Step::Kill),
+            2 => Just(Step::Open),
+        ];
+        proptest::collection::vec(step, 0..60)
+    }
+
+    fn line(message: &Message) -> Bytes {
+        message.to_bytes()
+    }
+
+    impl World {
+        fn new() -> Self {
+            let mut world = Self { is_between: true, ..Self::default() };
+            world.open();
+            world.send(method::INITIALIZE);
+            world
+        }
+
+        fn send(&mut self, method: &str) {
+            if self.is_between {
+                return;
+            }
+            let id = Id::from(self.sent.len() as u64);
+            let request = Request { id: id.clone(), method: method.to_owned(), params: None };
+            let Some((daemon, received)) = self.daemons.last_mut() else { return };
+            let _ = self.memory.note_sent(&line(&Message::Request(request)), *daemon);
+            received.push(id.clone());
+            self.sent.push(id);
+        }
+
+        fn answer(&mut self, daemon: usize, at: usize) {
+            if self.daemons.is_empty() {
+                return;
+            }
+            let count = self.daemons.len();
+            let (daemon, received) = &mut self.daemons[daemon % count];
+            if received.is_empty() {
+                return;
+            }
+            let id = received.remove(at % received.len());
+            let response = Response { id: Some(id.clone()), outcome: Ok(Raw::empty_object()) };
+            let line = line(&Message::Response(response));
+            if self.memory.note_received(&line, *daemon, NOTICES) == Received::ForHost {
+                self.answered.push(id);
+            }
+        }
+
+        fn kill(&mut self, daemon: usize) {
+            if self.daemons.is_empty() {
+                return;
+            }
+            let at = daemon % self.daemons.len();
+            self.is_between |= at + 1 == self.daemons.len();
+            let (daemon, _) = self.daemons.remove(at);
+            self.tell(daemon);
+        }
+
+        fn tell(&mut self, lost: DaemonNumber) {
+            for message in self.memory.lose_daemon(lost) {
+                if let Message::Response(Response { id, .. }) = message {
+                    self.answered.extend(id);
+                }
+            }
+            if !self.is_between {
+                let living = self.living();
+                let Some((daemon, _)) = self.daemons.last() else { return };
+                let again = self.memory.take_over(*daemon, &living);
+                self.receive(&again);
+            }
+        }
+
+        fn living(&self) -> Vec<DaemonNumber> {
+            self.daemons.iter().map(|(daemon, _)| *daemon).collect()
+        }
+
+        fn open(&mut self) {
+            if !self.is_between {
+                return;
+            }
+            let living = self.living();
+            let messages = self.memory.open(self.next_daemon, &living);
+            self.daemons.push((self.next_daemon, Vec::new()));
+            self.next_daemon += 1;
+            self.is_between = false;
+            self.receive(&messages);
+        }
+
+        /// Gives messages of the client to the present daemon.
+        fn receive(&mut self, messages: &[Message]) {
+            let Some((_, received)) = self.daemons.last_mut() else { return };
+            for message in messages {
+                if let Message::Request(Request { id, method, .. }) = message {
+                    if method == method::TOOLS_CALL {
+                        self.executed.push(id.clone());
+                    }
+                    received.push(id.clone());
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_gets_one_answer_and_no_call_is_repeated(steps in steps()) {
+            let mut world = World::new();
+            for step in steps {
+                match step {
+                    Step::Send(method) => world.send(method),
+                    Step::Answer(daemon, at) => world.answer(daemon, at),
+                    Step::Leave => world.is_between |= !world.daemons.is_empty(),
+                    Step::Kill(daemon) => world.kill(daemon),
+                    Step::Open => world.open(),
+                }
+            }
+            world.open();
+            while world.daemons.len() > 1 {
+                world.kill(0);
+            }
+            while !world.daemons[0].1.is_empty() {
+                world.answer(0, 0);
+            }
+            let mut answered = world.answered.clone();
+            answered.sort_by_key(Id::as_u64);
+            prop_assert_eq!(answered, world.sent);
+            prop_assert!(world.executed.is_empty(), "a call was sent again");
+        }
+    }
+
+    #[test]
+    fn session_is_opened_again_with_its_settings() {
+        let mut memory = SessionMemory::default();
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":1}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}"#,
+            r#"{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"resources/unsubscribe","params":{"uri":"a:1"}}"#,
+        ] {
+            let _ = memory.note_sent(&Bytes::from_static(text.as_bytes()), 0);
+        }
+        for id in 1..=5_u64 {
+            let answer = Response { id: Some(id.into()), outcome: Ok(Raw::empty_object()) };
+            let answer = line(&Message::Response(answer));
+            assert_eq!(memory.note_received(&answer, 0, NOTICES), Received::ForHost);
+        }
+        assert!(memory.lose_daemon(0).is_empty());
+        let opening = memory.open(1, &[]);
+        let text = |it| String::from_utf8(line(it).to_vec()).unwrap();
+        let texts: Vec<String> = opening.iter().map(text).collect();
+        insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    #[test]
+    fn line_that_could_not_be_sent_is_forgotten() {
+        let mut memory = SessionMemory::default();
+        let call = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#);
+        let sent = memory.note_sent(&call, 0);
+        memory.retract(sent);
+        assert!(memory.lose_daemon(0).is_empty());
+    }
+
+    #[test]
+    fn answers_to_questions_go_to_the_daemon_that_asks() {
+        let mut memory = SessionMemory::default();
+        let question = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+        assert_eq!(memory.note_received(&question, 0, NOTICES), Received::ForHost);
+        let answer = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(memory.addressee(&answer), Some(0));
+        let _ = memory.note_sent(&answer, 0);
+        assert_eq!(memory.addressee(&answer), None);
+    }
 }

@@ -1,11 +1,17 @@
 //! The daemons that serve the hosts of a test.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+
+use super::{Proxy, Server, dormouse, eventually};
 
 /// Returns whether the suite is run with the daemon: each host is served by one.
 pub fn by_daemon() -> bool {
@@ -38,5 +44,64 @@ pub fn end_daemons(directory: &Path) {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
+    }
+}
+
+/// A home whose hosts are served by a daemon.
+pub struct DaemonHome(tempfile::TempDir);
+
+impl DaemonHome {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("the temporary directory is writable"))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn proxy(&self, servers: impl IntoIterator<Item = Server>) -> Proxy {
+        let proxy = Proxy::with(servers).at_home(self.path());
+        proxy.environment("DORMOUSE_DAEMON", "1").set("daemonIdleTimeout", "1s")
+    }
+
+    pub fn daemons(&self) -> Vec<u32> {
+        daemons_of(self.path())
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path().join("dormouse/daemon")).into_iter().flatten();
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        let is_socket = |path: &PathBuf| path.extension().is_some_and(|it| it == "sock");
+        self.files().into_iter().find(is_socket).expect("a daemon runs")
+    }
+
+    /// Runs `dormouse daemon` for the config that the hosts use.
+    pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = dormouse();
+        command
+            .arg("daemon")
+            .args(arguments)
+            .arg("--config")
+            .arg(self.path().join("dormouse.json"));
+        command.env("XDG_CACHE_HOME", self.path().join("cache"));
+        command.env("XDG_RUNTIME_DIR", self.path());
+        command.env("XDG_DATA_HOME", self.path().join("data"));
+        let output = command.stdin(Stdio::null()).output().await.expect("dormouse runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    pub async fn wait_until_nothing_is_left(&self) {
+        eventually("the daemon ends", || self.daemons().is_empty()).await;
+        eventually("its files are removed", || self.files().is_empty()).await;
+    }
+}
+
+impl Drop for DaemonHome {
+    fn drop(&mut self) {
+        end_daemons(self.path());
     }
 }

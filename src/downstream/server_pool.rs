@@ -1,0 +1,162 @@
+//! The servers that all hosts of the daemon share, each behind a fleet of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{io::DuplexStream, runtime::Handle};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::line_host::LineHost;
+use crate::{
+    auth::Auth,
+    base::Lock,
+    config::{Config, LaunchIdentity, ListSettings, Settings, Surface, Wrapping},
+    proxy::{Fleet, Storage},
+    upstream::{Joining, PoolFuture, ProcessServices, ServerPool, Watchdog},
+};
+
+/// Time for which a server stays connected after its last user has left, so that commands that
+/// follow each other find it awake.
+const LINGER: Duration = Duration::from_secs(10);
+/// Capacity of the pipe between a fleet and the pool, in bytes.
+const MAX_PIPE_BYTES: usize = 256 * 1024;
+
+/// The pool of a daemon. Its servers run on one runtime, whichever fleet connects them.
+#[derive(Clone)]
+pub(crate) struct DaemonPool(Arc<PoolInner>);
+
+struct PoolInner {
+    runtime: Handle,
+    services: ProcessServices,
+    auth: Auth,
+    servers: Lock<Vec<PooledServer>>,
+    tasks: TaskTracker,
+    ending: CancellationToken,
+}
+
+/// A server that is connected, or being connected.
+struct PooledServer {
+    identity: LaunchIdentity,
+    fleet: Arc<Fleet>,
+    /// The number of fleets that use it.
+    users: usize,
+    /// Incremented whenever a fleet joins, so that a departure does not end what is used again.
+    joins: u64,
+}
+
+impl DaemonPool {
+    /// Creates an empty pool whose servers run on the present runtime.
+    pub(crate) fn new(watchdog: Watchdog, auth: Auth) -> Self {
+        Self(Arc::new(PoolInner {
+            runtime: Handle::current(),
+            services: ProcessServices { watchdog, pool: None },
+            auth,
+            servers: Lock::default(),
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }))
+    }
+
+    /// Ends all servers, and waits for them.
+    pub(crate) async fn stop(&self) {
+        self.0.ending.cancel();
+        let servers = std::mem::take(&mut *self.0.servers.lock());
+        for server in servers {
+            server.fleet.stop().await;
+        }
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Connects a fleet to the server with this identity, which is made if it is the first.
+    fn admit(&self, identity: LaunchIdentity, make: impl FnOnce() -> Config) -> DuplexStream {
+        let mut servers = self.0.servers.lock();
+        let known = servers.iter_mut().find(|server| server.identity == identity);
+        let fleet = if let Some(server) = known {
+            server.users += 1;
+            server.joins += 1;
+            server.fleet.clone()
+        } else {
+            let PoolInner { services, auth, .. } = &*self.0;
+            let fleet = Fleet::new(make(), services, Storage::default(), auth.clone());
+            let identity = identity.clone();
+            servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, joins: 0 });
+            fleet
+        };
+        drop(servers);
+        let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
+        self.0.tasks.spawn(self.clone().serve(identity, fleet, far));
+        near
+    }
+
+    /// Serves a fleet as the host of one server until it closes its end.
+    async fn serve(self, identity: LaunchIdentity, fleet: Arc<Fleet>, stream: DuplexStream) {
+        let (input, output) = tokio::io::split(stream);
+        let host = LineHost::attach(fleet.clone(), output);
+        // The fleet is gone, however the stream ended.
+        let _ = self.0.ending.run_until_cancelled(host.read(input)).await;
+        host.end().await;
+        self.leave(&identity, &fleet).await;
+    }
+
+    /// Counts a fleet as gone, and ends the server if no other fleet joins for a time.
+    async fn leave(&self, identity: &LaunchIdentity, fleet: &Fleet) {
+        let Some(joins) = self.with(identity, |server| {
+            server.users -= 1;
+            server.joins
+        }) else {
+            return;
+        };
+        // The next fleet gets another attempt, and not the strikes of this one.
+        let has_failed = fleet.operator().overview().iter().any(|server| server.status.strikes > 0);
+        if !has_failed {
+            self.0.ending.run_until_cancelled(tokio::time::sleep(LINGER)).await;
+        }
+        let unused = {
+            let mut servers = self.0.servers.lock();
+            let is_unused = |server: &PooledServer| {
+                server.identity == *identity && server.users == 0 && server.joins == joins
+            };
+            let position = servers.iter().position(is_unused);
+            position.map(|position| servers.swap_remove(position))
+        };
+        if let Some(server) = unused {
+            server.fleet.stop().await;
+        }
+    }
+
+    fn with<T>(
+        &self,
+        identity: &LaunchIdentity,
+        change: impl FnOnce(&mut PooledServer) -> T,
+    ) -> Option<T> {
+        let mut servers = self.0.servers.lock();
+        servers.iter_mut().find(|server| server.identity == *identity).map(change)
+    }
+}
+
+impl ServerPool for DaemonPool {
+    fn join<'a>(&'a self, joining: Joining<'a>) -> PoolFuture<'a> {
+        Box::pin(async move {
+            let identity = joining.config.shared_identity()?;
+            let config = config_of(&joining);
+            let pool = self.clone();
+            let joined = self.0.runtime.spawn(async move { pool.admit(identity, || config) });
+            // No outcome means that the daemon ends; then the fleet's own connection ends soon.
+            joined.await.ok()
+        })
+    }
+}
+
+/// Returns the config of a fleet that has only this server, and passes everything through. Rules
+/// for hosts are those of the fleets that use it.
+fn config_of(joining: &Joining<'_>) -> Config {
+    let Joining { config, lineage, max_message_bytes } = joining;
+    let mut settings = Settings {
+        lists: ListSettings { surface: Surface::Direct, ..ListSettings::default() },
+        lineage: lineage.map(str::to_owned),
+        wrapping: Wrapping::Pooled,
+        ..Settings::default()
+    };
+    settings.limits.max_message_bytes = *max_message_bytes;
+    Config { settings, servers: vec![config.pooled()] }
+}

@@ -1,0 +1,140 @@
+//! Servers that several hosts of one daemon share.
+
+use serde_json::{Value, json};
+
+use crate::support::{DaemonHome, Host, Server, eventually, is_alive, text_of};
+
+fn shared(name: &str) -> Server {
+    Server::lazy(name).set("isolation", "shared")
+}
+
+async fn echo(host: &mut Host, text: &str) -> String {
+    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
+}
+
+#[tokio::test]
+async fn hosts_share_one_process_and_get_only_their_own_answers() {
+    let home = DaemonHome::new();
+    let mut hosts = Vec::new();
+    for _ in 0..5 {
+        hosts.push(home.proxy([shared("a")]).serve().await);
+    }
+    let calls = hosts.iter_mut().enumerate().map(async |(number, host)| {
+        for round in 0..20 {
+            let text = format!("{number} in {round}");
+            assert!(echo(host, &text).await.contains(&text));
+        }
+    });
+    futures_util::future::join_all(calls).await;
+    assert_eq!(hosts[0].started("a").len(), 1);
+    for mut host in hosts {
+        assert_eq!(host.end().await, Some(0));
+    }
+    home.wait_until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn hosts_of_both_eras_share_one_process() {
+    let home = DaemonHome::new();
+    let mut legacy = home.proxy([shared("a")]).serve().await;
+    let mut modern = home.proxy([shared("a")]).start().into_modern();
+    assert!(echo(&mut legacy, "legacy").await.contains("legacy"));
+    let call = json!({"tool_name": "a/echo", "tool_input": {"text": "modern"}});
+    let answer = modern.call("use_tool", call).await;
+    assert!(text_of(&answer).contains("modern"), "{answer}");
+    assert_eq!(legacy.started("a").len(), 1);
+}
+
+#[tokio::test]
+async fn question_reaches_the_host_of_the_call() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([shared("a")]).serve().await;
+    let mut two = home.proxy([shared("a")]).serve().await;
+    let ask = json!({"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}});
+    let ask = json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": ask}});
+    for (host, name) in [(&mut two, "two"), (&mut one, "one")] {
+        let id = host.send("tools/call", ask.clone()).await;
+        let question = host.message("elicitation/create", |_| true).await;
+        host.reply(&question, json!({"action": "accept", "content": {"name": name}})).await;
+        let answer = host.answer(id).await;
+        assert!(text_of(&answer["result"]).contains(name), "{answer}");
+    }
+    assert_eq!(one.started("a").len(), 1);
+}
+
+#[tokio::test]
+async fn progress_reaches_only_the_host_of_the_call() {
+    let home = DaemonHome::new();
+    let mut calling = home.proxy([shared("a")]).serve().await;
+    let mut other = home.proxy([shared("a")]).serve().await;
+    echo(&mut other, "awake").await;
+    let call = json!({
+        "name": "use_tool", "_meta": {"progressToken": "mine"},
+        "arguments": {"tool_name": "a/progress", "tool_input": {"count": 3}},
+    });
+    let id = calling.send("tools/call", call).await;
+    calling.answer(id).await;
+    let of_call = |host: &Host| {
+        let lines = host.received();
+        lines.iter().filter(|line| line.contains("notifications/progress")).count()
+    };
+    assert_eq!((of_call(&calling), of_call(&other)), (3, 0));
+}
+
+#[tokio::test]
+async fn servers_that_differ_in_what_is_started_are_not_shared() {
+    let home = DaemonHome::new();
+    let with = |value: &str| shared("a").set("env", json!({"ACCOUNT": value}));
+    let variable = with("${ACCOUNT}");
+    for (number, account) in ["one", "two", "one"].into_iter().enumerate() {
+        let proxy = home.proxy([variable.clone()]).environment("ACCOUNT", account);
+        let mut host = proxy.serve().await;
+        echo(&mut host, account).await;
+        let processes = if number == 0 { 1 } else { 2 };
+        assert_eq!(host.started("a").len(), processes, "{account}");
+        assert_eq!(host.end().await, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn failed_server_tells_every_host_why() {
+    let home = DaemonHome::new();
+    let missing = Server::lazy("a").set("isolation", "shared").set("command", "no-such-program");
+    let alone = Server::lazy("b").set("isolation", "session").set("command", "no-such-program");
+    for _ in 0..2 {
+        let mut host = home.proxy([missing.clone(), alone.clone()]).serve().await;
+        let shared = host.load("a").await;
+        let own = host.load("b").await;
+        let text =
+            |result: &Value, name: &str| text_of(result).replace(&format!("\"{name}\""), "it");
+        assert_eq!(text(&shared, "a"), text(&own, "b"), "as in a process of its own");
+    }
+}
+
+#[tokio::test]
+async fn dead_server_is_started_again_for_all() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([shared("a")]).serve().await;
+    let mut two = home.proxy([shared("a")]).serve().await;
+    echo(&mut one, "awake").await;
+    echo(&mut two, "awake").await;
+    one.use_tool("a/die", json!({})).await;
+    assert!(echo(&mut two, "again").await.contains("again"));
+    assert!(echo(&mut one, "again").await.contains("again"));
+    assert_eq!(one.started("a").len(), 2);
+}
+
+#[tokio::test]
+async fn server_ends_after_its_last_host() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([shared("a")]).set("daemonIdleTimeout", "1m").serve().await;
+    let mut two = home.proxy([shared("a")]).set("daemonIdleTimeout", "1m").serve().await;
+    echo(&mut one, "awake").await;
+    echo(&mut two, "awake").await;
+    let server = one.started("a")[0];
+    assert_eq!(one.end().await, Some(0));
+    assert!(echo(&mut two, "alone").await.contains("alone"));
+    assert!(is_alive(server));
+    assert_eq!(two.end().await, Some(0));
+    eventually("the server ends", || !is_alive(server)).await;
+}
