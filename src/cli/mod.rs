@@ -18,6 +18,7 @@ mod daemon;
 mod demo;
 mod describe;
 mod edit;
+mod failure;
 mod first_run;
 mod follow;
 mod get;

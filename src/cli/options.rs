@@ -1,6 +1,11 @@
 //! The flags that several commands share, and the commands to which each applies.
 
-use clap::{Arg, ArgMatches, Command, CommandFactory as _, error::ErrorKind, parser::ValueSource};
+use std::ffi::OsString;
+
+use clap::{
+    Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _, error::ErrorKind,
+    parser::ValueSource,
+};
 
 use super::{arguments::Arguments, help};
 
@@ -14,6 +19,16 @@ pub(super) fn command() -> Command {
         let adapted: Vec<Arg> = shared.iter().filter_map(|flag| adapted(&name, flag)).collect();
         subcommand.args(adapted)
     }))
+}
+
+/// Parses a command line, which begins with the name of the program.
+///
+/// # Errors
+/// If it is not valid.
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let matches = command().try_get_matches_from(arguments)?;
+    check(&matches)?;
+    Arguments::from_arg_matches(&matches)
 }
 
 /// Returns the flag as the command shows it; `None` if the command shows it unchanged.
@@ -46,7 +61,7 @@ fn shared(command: &Command) -> impl Iterator<Item = &Arg> {
 ///
 /// # Errors
 /// If there is such a flag.
-pub(super) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
+fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, typed)) = matches.subcommand() else { return Ok(()) };
     let mut command = command();
     let is_refused = |option: &&Arg| {

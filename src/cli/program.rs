@@ -4,9 +4,10 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{
-    CommandFactory as _, FromArgMatches as _,
+    CommandFactory as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use tracing_appender::non_blocking::WorkerGuard;
 
 #[cfg(unix)]
 use super::arguments::DaemonSubcommand;
@@ -15,18 +16,18 @@ use super::daemon::{self as cli_daemon, Attempt, serve_by_daemon};
 use super::{
     approve,
     arguments::{Arguments, Command},
-    call, check, complete, connect, demo, edit, get, import, list, logging, login,
+    call, check, complete, connect, demo, edit, failure, get, import, list, logging, login,
     operate::{self, ServerOperation},
     options,
     output::is_output_lost,
-    problems, refresh, schema, serve,
+    refresh, schema, serve,
     shared_flags::Options,
     status, test, trust,
     usage_error::{USAGE_EXIT_CODE, UsageError},
 };
 #[cfg(unix)]
 use crate::daemon::{self, LAUNCHER_ARGUMENT};
-use crate::{base::visible, config::ConfigError, demo as embedded, upstream::watchdog};
+use crate::{demo as embedded, upstream::watchdog};
 
 /// Runs the program and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -54,8 +55,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     #[cfg(not(unix))]
     let no_daemon = None;
-    let parsed = complete::answer(&arguments)
-        .and_then(|is_answered| if is_answered { Ok(None) } else { parse(arguments).map(Some) });
+    let parsed = complete::answer(&arguments).and_then(|is_answered| {
+        if is_answered { Ok(None) } else { options::parse(arguments).map(Some) }
+    });
     let arguments = match parsed {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return ExitCode::SUCCESS,
@@ -77,41 +79,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // If standard error is closed, the error cannot be reported anywhere.
             // (The exit code still tells of it.)
-            let _ = writeln!(std::io::stderr(), "{}", reported(&error));
-            ExitCode::from(exit_code(&error))
+            let _ = writeln!(std::io::stderr(), "{}", failure::report(&error));
+            ExitCode::from(failure::exit_code(&error))
         }
     }
-}
-
-/// Returns the exit code of a command that has failed.
-pub(super) fn exit_code(error: &anyhow::Error) -> u8 {
-    let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
-    if is_usage { USAGE_EXIT_CODE } else { 1 }
-}
-
-/// Returns the shared flags in a command line that another process was given.
-///
-/// # Errors
-/// If the command line is not valid.
-#[cfg(unix)]
-pub(super) fn parse_options(arguments: Vec<OsString>) -> Result<Options, clap::Error> {
-    Ok(parse(arguments)?.options)
-}
-
-/// Returns the text of an error for the terminal.
-pub(super) fn reported(error: &anyhow::Error) -> String {
-    let Some(ConfigError::Invalid(problems)) = error.downcast_ref() else {
-        return format!("dormouse: {}", visible(&format!("{error:#}")));
-    };
-    let context = error.chain().take_while(|cause| !cause.is::<ConfigError>());
-    let context = context.map(|cause| format!("dormouse: {}", visible(&cause.to_string())));
-    context.chain([problems::report(problems)]).collect::<Vec<_>>().join("\n")
-}
-
-fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    let matches = options::command().try_get_matches_from(arguments)?;
-    options::check(&matches)?;
-    Arguments::from_arg_matches(&matches)
 }
 
 /// Returns the command whose name is most similar to an unexpected word.
@@ -141,15 +112,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         let message = "a command after `--` is served without a config: remove --config".to_owned();
         return Err(UsageError(message).into());
     }
-    // Only what serves logs its work. All other commands print their results.
-    let _log = match command {
-        Command::Serve => logging::start(&options, "info")?,
-        #[cfg(unix)]
-        Command::Daemon { command: DaemonSubcommand::Run { .. } } => {
-            logging::start(&options, "info")?
-        }
-        _ => logging::start(&options, "error,dormouse::catalog=warn,dormouse::config::find=warn")?,
-    };
+    let _log = start_log(&command, &options)?;
     if let Some(reason) = no_daemon {
         tracing::warn!(reason, "serving the host without the daemon");
     }
@@ -198,4 +161,16 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         #[cfg(unix)]
         Command::Daemon { command } => cli_daemon::command(&options, command),
     }
+}
+
+/// Starts the log. Only what serves logs its work; all other commands print their results.
+fn start_log(command: &Command, options: &Options) -> anyhow::Result<Option<WorkerGuard>> {
+    let is_serving = match command {
+        Command::Serve => true,
+        #[cfg(unix)]
+        Command::Daemon { command: DaemonSubcommand::Run { .. } } => true,
+        _ => false,
+    };
+    let usual = "error,dormouse::catalog=warn,dormouse::config::find=warn";
+    logging::start(options, if is_serving { "info" } else { usual })
 }

@@ -29,7 +29,16 @@ pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     find_in(named(options).as_deref(), &working_directory()?)
 }
 
-/// Does the same for a process in another working directory. `named`: the config that was named.
+/// Returns the absolute path of the config file to use, which need not be readable.
+#[cfg(unix)]
+pub(super) fn find_path(options: &Options) -> anyhow::Result<PathBuf> {
+    let (directory, store) = (working_directory()?, trust_store_of_user());
+    let named = named(options);
+    let found = config::find(named.as_deref(), &directory, store.as_ref(), app_file_names())?;
+    Ok(std::path::absolute(found.path)?)
+}
+
+/// Returns the config file to use for a process in `directory`. `named`: the config that was named.
 fn find_in(named: Option<&Path>, directory: &Path) -> anyhow::Result<ConfigFile> {
     let store = trust_store_of_user();
     let found = config::find(named, directory, store.as_ref(), app_file_names())?;
@@ -78,7 +87,7 @@ pub(super) fn named(options: &Options) -> Option<PathBuf> {
     named_in(options, std::env::var_os(CONFIG_VARIABLE))
 }
 
-/// Does the same for a process in which [`CONFIG_VARIABLE`] has this value.
+/// Returns the config that was named to a process in which [`CONFIG_VARIABLE`] has this value.
 pub(super) fn named_in(options: &Options, variable: Option<impl Into<PathBuf>>) -> Option<PathBuf> {
     let variable = variable.map(Into::into).filter(|path| !path.as_os_str().is_empty());
     options.config.clone().or(variable)
@@ -92,7 +101,8 @@ pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
     find_trusted_in(named(options).as_deref(), &working_directory()?)
 }
 
-/// Does the same for a process in another working directory. `named`: the config that was named.
+/// Returns the config file to use for a process in `directory`; fails if it is not trusted.
+/// `named`: the config that was named.
 pub(super) fn find_trusted_in(
     named: Option<&Path>,
     directory: &Path,
@@ -176,7 +186,7 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
     auth_with(config, options, Browser::Here)
 }
 
-/// Does the same for a user whose browser is elsewhere.
+/// Returns the logins of the user, for a process that reaches the user's browser in this way.
 pub(super) fn auth_with(config: Option<&ConfigFile>, options: &Options, browser: Browser) -> Auth {
     let logins = Stores::of_user().map(|stores| stores.logins);
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());

@@ -1,6 +1,6 @@
 //! The identity of a build of the program.
 
-use std::{cmp::Ordering, io, time::UNIX_EPOCH};
+use std::{cmp::Ordering, io, path::Path, time::UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,15 @@ impl Build {
     /// # Errors
     /// If the program's file cannot be found, for example because an update has replaced it.
     pub(crate) fn of_process() -> io::Result<Self> {
-        let file = std::env::current_exe()?.metadata()?;
+        Self::at(&std::env::current_exe()?)
+    }
+
+    /// Returns the build at a path, if it has the version of this process.
+    ///
+    /// # Errors
+    /// If there is no file.
+    pub(crate) fn at(program: &Path) -> io::Result<Self> {
+        let file = program.metadata()?;
         let written = file.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), written: written.as_nanos() })
     }

@@ -11,6 +11,7 @@ use std::{
 use nix::{
     fcntl::{FcntlArg, FdFlag, fcntl},
     sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket},
+    unistd::Uid,
 };
 
 use super::{
@@ -19,7 +20,10 @@ use super::{
 };
 
 /// Maximum time to reach a daemon, with the start of one.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of starts that fail before there is no daemon: one may be killed at its start, or
+/// another one may be there first.
+const MAX_FAILED_STARTS: u32 = 3;
 /// Maximum time for a daemon to answer the greeting. A daemon that takes longer is not replaced,
 /// since it holds its lock: the host is served without it.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,6 +89,7 @@ pub(crate) fn dial(
     start: impl Fn() -> io::Result<()>,
 ) -> Result<Dialed, DialError> {
     let greeting = Greeting::Hello(Box::new(hello));
+    let mut starter = Starter { place, start, failures: 0 };
     for () in retries() {
         match greet(place, &greeting)? {
             Answer::Welcome(Welcome::Serving { notices, max_line }, reading) => {
@@ -96,7 +101,7 @@ pub(crate) fn dial(
                 return Ok(Dialed::Refused { message, exit_code });
             }
             Answer::Welcome(Welcome::Ending | Welcome::Status(_), _) | Answer::Busy => {}
-            Answer::Absent => start_alone(place, &start)?,
+            Answer::Absent => starter.start()?,
         }
     }
     Err(DialError::Timeout(DIAL_TIMEOUT))
@@ -123,11 +128,12 @@ pub(crate) fn ensure_running(
     place: &DaemonPlace,
     start: impl Fn() -> io::Result<()>,
 ) -> Result<(), DialError> {
+    let mut starter = Starter { place, start, failures: 0 };
     for () in retries() {
         if send(place, DaemonCommand::Status)?.is_some() {
             return Ok(());
         }
-        start_alone(place, &start)?;
+        starter.start()?;
     }
     Err(DialError::Timeout(DIAL_TIMEOUT))
 }
@@ -147,19 +153,35 @@ pub(crate) fn send(
     }
 }
 
-/// Starts the daemon, unless another process does so.
-fn start_alone(place: &DaemonPlace, start: impl Fn() -> io::Result<()>) -> Result<(), DialError> {
-    let prepare =
-        |cause| DialError::Prepare { path: place.directory().display().to_string(), cause };
-    place.prepare().map_err(prepare)?;
-    let Some(_lock) = HeldLock::try_take(&place.start_lock()).map_err(prepare)? else {
-        return Ok(());
-    };
-    // Another process may have started it since the attempt to connect.
-    if matches!(open(&place.socket()), Ok(Some(_)) | Err(_)) {
-        return Ok(());
+/// Starts the daemon, one process at a time.
+struct Starter<'a, F> {
+    place: &'a DaemonPlace,
+    start: F,
+    failures: u32,
+}
+
+impl<F: Fn() -> io::Result<()>> Starter<'_, F> {
+    /// Starts the daemon, unless another process does so.
+    fn start(&mut self) -> Result<(), DialError> {
+        let Self { place, start, failures } = self;
+        let prepare =
+            |cause| DialError::Prepare { path: place.directory().display().to_string(), cause };
+        place.prepare().map_err(prepare)?;
+        let Some(_lock) = HeldLock::try_take(&place.start_lock()).map_err(prepare)? else {
+            return Ok(());
+        };
+        // Another process may have started it since the attempt to connect.
+        if matches!(open(&place.socket()), Ok(Some(_)) | Err(_)) {
+            return Ok(());
+        }
+        match start() {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                *failures += 1;
+                if *failures < MAX_FAILED_STARTS { Ok(()) } else { Err(DialError::Start(error)) }
+            }
+        }
     }
-    start().map_err(DialError::Start)
 }
 
 fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> {
@@ -175,6 +197,10 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Answer::Busy),
         Err(error) => return Err(failed(error)),
     };
+    if !is_of_this_user(&stream) {
+        let message = "the process that listens there belongs to another user";
+        return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, message)));
+    }
     stream.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
     let answered = greeting::write(&stream, greeting).and_then(|()| greeting::read(&stream));
@@ -193,6 +219,21 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
             _ => Err(failed(error)),
         },
     }
+}
+
+/// Returns whether the process at the other end belongs to the user of this one.
+#[cfg(target_os = "linux")]
+fn is_of_this_user(stream: &UnixStream) -> bool {
+    use nix::sys::socket::{getsockopt, sockopt};
+
+    let credentials = getsockopt(stream, sockopt::PeerCredentials);
+    credentials.is_ok_and(|peer| peer.uid() == Uid::current().as_raw())
+}
+
+/// As on Linux.
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_user(stream: &UnixStream) -> bool {
+    nix::unistd::getpeereid(stream).is_ok_and(|(user, _)| user == Uid::current())
 }
 
 /// Connects to a socket; returns `None` if no process listens on it.

@@ -49,6 +49,9 @@ pub(crate) struct DaemonStatus {
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Hello {
     pub build: Build,
+    /// True if the client's program is still where it was, so that it can start a daemon of its
+    /// build.
+    pub can_start_build: bool,
     /// The command line of the client, with the name of the program.
     #[serde(with = "os_text::list")]
     pub arguments: Vec<OsString>,

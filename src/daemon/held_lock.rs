@@ -71,7 +71,7 @@ mod tests {
     fn lock_is_held_by_one_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let held = HeldLock::try_take(&path).unwrap().expect("nobody has it");
+        let held = HeldLock::try_take(&path).unwrap().expect("no process has it");
         assert!(HeldLock::try_take(&path).unwrap().is_none());
         drop(held);
         assert!(!path.exists());

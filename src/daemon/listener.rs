@@ -30,7 +30,7 @@ pub(crate) enum ListenError {
 
 /// The socket of a daemon, and the lock that makes it the only one.
 pub(crate) struct Listener {
-    listener: UnixListener,
+    socket: UnixListener,
     path: PathBuf,
     /// The inode of the socket.
     inode: u64,
@@ -55,14 +55,14 @@ impl Listener {
         let unfinished = path.with_extension("new");
         let bound = || {
             let _ = fs::remove_file(&unfinished);
-            let listener = UnixListener::bind(&unfinished)?;
+            let socket = UnixListener::bind(&unfinished)?;
             fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
             let inode = fs::metadata(&unfinished)?.ino();
             fs::rename(&unfinished, &path)?;
-            Ok((listener, inode))
+            Ok((socket, inode))
         };
-        let (listener, inode) = bound().map_err(unusable)?;
-        Ok(Self { listener, path, inode, lock })
+        let (socket, inode) = bound().map_err(unusable)?;
+        Ok(Self { socket, path, inode, lock })
     }
 
     /// Waits for a client of the same user.
@@ -71,7 +71,7 @@ impl Listener {
     /// If no connection can be accepted now, for example for lack of descriptors.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         loop {
-            let (stream, _) = self.listener.accept().await?;
+            let (stream, _) = self.socket.accept().await?;
             let client = stream.peer_cred()?.uid();
             if client != Uid::current().as_raw() {
                 tracing::warn!(user = client, "refused a client of another user");

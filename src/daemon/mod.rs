@@ -1,4 +1,4 @@
-//! One process for all hosts of a user with one config, and the thin clients that carry the messages
+//! One process for all hosts of a user with one config, and the thin clients that carry messages
 //! between it and their hosts (docs/design/daemon.md).
 //!
 //! This layer knows how clients find, start, greet and leave a daemon, and the messages that open a

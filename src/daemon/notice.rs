@@ -12,8 +12,8 @@ pub(crate) enum DaemonNotice {
     Loads(Vec<String>),
     /// The address of a page for the browser of the user.
     OpenBrowser(String),
-    /// The daemon is ending: the client sends [`ClientNotice::Leaving`], and what follows to
-    /// another daemon.
+    /// The daemon is ending: the client sends [`ClientNotice::Leaving`], and all further messages
+    /// to another daemon.
     Ending(Redial),
 }
 
@@ -37,4 +37,7 @@ pub(crate) enum ClientNotice {
     Stop,
     /// The client was asked to reload the config.
     Reload,
+    /// The host has sent a message of this size, in bytes, which is not carried because it is too
+    /// large, and which needs no answer.
+    Skipped { size: usize },
 }

@@ -20,7 +20,7 @@ use crate::base::own_program;
 pub(crate) const LAUNCHER_ARGUMENT: &str = "__start-daemon";
 
 /// Maximum time for a daemon to accept connections.
-const READY_TIMEOUT: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(8);
 /// The size above which the log of earlier daemons is set aside, in bytes.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
 
@@ -47,7 +47,7 @@ pub(crate) fn start(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut launcher = command.spawn()?;
     let started = wait_until_ready(&mut launcher, place);
-    // It has ended, or it is not needed any more.
+    // The launcher has ended, or is not needed any more.
     let _ = launcher.kill();
     let _ = launcher.wait();
     started

@@ -37,8 +37,8 @@ impl LineHost {
         Self::attach_again(fleet, output, 0)
     }
 
-    /// Does the same with a host that another process has served before. The ids of requests to the
-    /// host follow `last_id`.
+    /// Attaches a host that another process has served before. The ids of requests to the host
+    /// follow `last_id`.
     pub(super) fn attach_again<W>(fleet: Arc<Fleet>, output: W, last_id: u64) -> Self
     where
         W: AsyncWrite + Unpin + Send + 'static,

@@ -78,8 +78,8 @@ pub(crate) async fn serve(
     let mut host = LineHost::attach_again(fleet.clone(), output, last_id).with_notices(filter);
     let session = host.session().clone();
     let ended = CancellationToken::new();
-    let notices =
-        side_channel.map(|channel| tokio::spawn(channel.send(session.clone(), ended.clone())));
+    let notices = side_channel
+        .map(|channel| tokio::spawn(channel.send(session.peer().clone(), ended.clone())));
 
     let opening = start_when_opened(fleet.clone(), session.clone(), loads);
     let opening = AbortOnDropHandle::new(tokio::spawn(opening));

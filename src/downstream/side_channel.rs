@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Session;
-use crate::wire::{Notification, Raw};
+use crate::{
+    peer::Peer,
+    wire::{Notification, Raw},
+};
 
 /// The notifications in both directions.
 pub(crate) struct SideChannel {
@@ -48,11 +50,11 @@ impl SideChannel {
     /// those that are left.
     pub(super) async fn send(
         mut self,
-        session: Arc<Session>,
+        peer: Peer,
         ended: CancellationToken,
     ) -> mpsc::Receiver<Raw> {
         while let Some(Some(notice)) = ended.run_until_cancelled(self.outgoing.recv()).await {
-            session.peer().notify(&self.method, Some(notice));
+            peer.notify(&self.method, Some(notice));
         }
         self.outgoing
     }

@@ -203,7 +203,14 @@ mod unix {
 
     /// Resolves when the other end of the socket is closed.
     pub(super) fn closed(socket: tokio::net::UnixStream) -> ClosedFuture {
-        Box::pin(async move { while !is_closed(socket.ready(Interest::ERROR).await) {} })
+        Box::pin(async move {
+            // A socket whose other end is closed is no error, so that the interest is to write.
+            while !is_closed(socket.ready(Interest::WRITABLE).await) {
+                // Waits for the next change of the socket.
+                let _ = socket
+                    .try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
+        })
     }
 
     fn is_closed(ready: io::Result<Ready>) -> bool {

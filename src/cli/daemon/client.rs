@@ -148,6 +148,7 @@ impl ThinClient {
         let Resumption { earlier_daemons, loads, failures: _ } = resumption;
         Ok(Hello {
             build: self.build.clone(),
+            can_start_build: Build::at(&self.program).is_ok_and(|present| present == self.build),
             arguments: env::args_os().collect(),
             directory: settings::working_directory()?,
             variables: env::vars_os().collect(),
@@ -162,7 +163,8 @@ fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
     let (near, far) = UnixStream::pair()?;
     thread::spawn(move || {
         let state = DaemonState::of_one_host();
-        world::serve(hello, far, &state);
+        world::serve(hello, &far, &state);
+        drop(far);
         state.services.watchdog.end();
     });
     match read_greeting(&near)? {

@@ -26,8 +26,7 @@ pub(in crate::cli) fn run(
     if let DaemonSubcommand::Run { always } = command {
         return process::run(options, always);
     }
-    let file = settings::find(options)?;
-    let config = std::path::absolute(&file.path)?;
+    let config = settings::find_path(options)?;
     match command {
         DaemonSubcommand::Status { json } => status(&config, json),
         DaemonSubcommand::Stop => stop(&config),

@@ -99,11 +99,12 @@ async fn accept(
     }
 }
 
-/// Serves a client on a thread of its own. Without one, the client is disconnected, and tries again.
+/// Serves a client on a thread of its own. If there can be none, the client is disconnected, and
+/// tries again.
 fn greet_on_thread(stream: UnixStream, state: &Arc<DaemonState>) {
     let state = state.clone();
     let thread = std::thread::Builder::new().name("host".to_owned());
-    if let Err(error) = thread.spawn(move || world::greet(stream, &state)) {
+    if let Err(error) = thread.spawn(move || world::greet(&stream, &state)) {
         tracing::warn!(%error, "cannot start a thread for a client");
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    daemon::{Build, DaemonCommand, DaemonStatus, Redial},
+    daemon::{Build, DaemonCommand, DaemonStatus, Hello, Redial},
     upstream::ProcessServices,
 };
 
@@ -72,9 +72,11 @@ impl DaemonState {
 
     /// Returns whether a client has to be served by another daemon: this one is ending. It ends if
     /// the client's program is newer.
-    pub(super) fn yields_to(&self, client: &Build) -> bool {
-        if self.build.as_ref().is_some_and(|own| client.is_newer_than(own)) {
-            tracing::info!(version = client.version(), "a newer program replaces this daemon");
+    pub(super) fn yields_to(&self, client: &Hello) -> bool {
+        let is_newer = |own: &Build| client.can_start_build && client.build.is_newer_than(own);
+        if self.build.as_ref().is_some_and(is_newer) {
+            let version = client.build.version();
+            tracing::info!(version, "a newer program replaces this daemon");
             self.end(Redial::AtOnce);
         }
         self.ending.borrow().is_some()

@@ -13,7 +13,7 @@ use crate::{
     auth::{Browser, has_screen},
     base::random_token,
     cli::{
-        config_source::ConfigSource, logging, program, runtime, served_fleet::ServedFleet,
+        config_source::ConfigSource, failure, logging, options, runtime, served_fleet::ServedFleet,
         settings, shared_flags::Options,
     },
     config::{LaunchContext, ParsedConfig},
@@ -35,25 +35,25 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_WAITING_NOTICES: usize = 1024;
 
 /// Greets a new client, and serves its host until the host ends.
-pub(super) fn greet(stream: UnixStream, state: &DaemonState) {
+pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
     let greeting = stream
         .set_read_timeout(Some(GREETING_TIMEOUT))
         .and_then(|()| stream.set_write_timeout(Some(GREETING_TIMEOUT)))
-        .and_then(|()| read_greeting(&stream));
+        .and_then(|()| read_greeting(stream));
     match greeting {
         Ok(Greeting::Hello(hello)) => {
             // Counted first, so that the daemon does not end in between.
             let _counted = state.count_host();
-            if state.yields_to(&hello.build) {
+            if state.yields_to(&hello) {
                 // A client that is gone needs no answer.
-                let _ = write_greeting(&stream, &Welcome::Ending);
+                let _ = write_greeting(stream, &Welcome::Ending);
             } else {
                 serve(*hello, stream, state);
             }
         }
         Ok(Greeting::Command(command)) => {
             if let Some(status) = state.obey(command) {
-                let _ = write_greeting(&stream, &Welcome::Status(status));
+                let _ = write_greeting(stream, &Welcome::Status(status));
             }
         }
         // The text of the error might quote a part of the environment.
@@ -62,24 +62,24 @@ pub(super) fn greet(stream: UnixStream, state: &DaemonState) {
 }
 
 /// Serves the host of a client until the host ends.
-pub(super) fn serve(hello: Hello, stream: UnixStream, state: &DaemonState) {
+pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
     let world = match World::prepare(&hello, &notices, state) {
         Ok(Some(world)) => world,
         Ok(None) => {
-            let _ = write_greeting(&stream, &Welcome::InProcess);
+            let _ = write_greeting(stream, &Welcome::InProcess);
             return;
         }
         Err(error) => {
-            let (message, exit_code) = (program::reported(&error), program::exit_code(&error));
-            let _ = write_greeting(&stream, &Welcome::Refused { message, exit_code });
+            let (message, exit_code) = (failure::report(&error), failure::exit_code(&error));
+            let _ = write_greeting(stream, &Welcome::Refused { message, exit_code });
             return;
         }
     };
     let max_line = world.parsed.config.settings.limits.max_message_bytes;
     let welcome = Welcome::Serving { notices: method.clone(), max_line };
-    if write_greeting(&stream, &welcome).is_err() {
+    if write_greeting(stream, &welcome).is_err() {
         return;
     }
     let log = world.log.clone();
@@ -90,7 +90,7 @@ pub(super) fn serve(hello: Hello, stream: UnixStream, state: &DaemonState) {
         loads: hello.loads,
     };
     tracing::dispatcher::with_default(&log, || {
-        if let Err(error) = world.run(&stream, channel, earlier, state) {
+        if let Err(error) = world.run(stream, channel, earlier, state) {
             tracing::error!(error = %format!("{error:#}"), "cannot serve the host");
         }
     });
@@ -119,9 +119,8 @@ impl World {
         state: &DaemonState,
     ) -> anyhow::Result<Option<Self>> {
         // The client's own parser reports what is wrong.
-        let Ok(mut options) = program::parse_options(hello.arguments.clone()) else {
-            return Ok(None);
-        };
+        let Ok(arguments) = options::parse(hello.arguments.clone()) else { return Ok(None) };
+        let mut options = arguments.options;
         options.env_file = options.env_file.map(|path| hello.directory.join(path));
         let directory = &hello.directory;
         let variables = hello.variables.iter().cloned();
@@ -189,6 +188,7 @@ impl World {
         for warning in &parsed.warnings {
             tracing::warn!("{warning}");
         }
+        let limit = parsed.config.settings.limits.max_message_bytes;
         let stop = state.stop.child_token();
         let auth = settings::auth_with(Some(&source.file), &source.options, browser);
         let served = ServedFleet::start(parsed, Some(source), auth, &state.services, &stop);
@@ -204,6 +204,9 @@ impl World {
             Ok(ClientNotice::Leaving) => left.cancel(),
             Ok(ClientNotice::Stop) => stopped.cancel(),
             Ok(ClientNotice::Reload) => reload(&changes),
+            Ok(ClientNotice::Skipped { size }) => {
+                tracing::warn!(size, limit, "skipped a message that exceeds maxMessageBytes");
+            }
             // A newer client may have notices that this daemon does not know.
             Err(_) => {}
         });

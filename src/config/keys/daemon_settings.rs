@@ -23,7 +23,7 @@ pub struct DaemonSettings {
 
 impl Default for DaemonSettings {
     fn default() -> Self {
-        Self { daemon: false, daemon_idle_timeout: Some(Duration::from_secs(60)) }
+        Self { daemon: false, daemon_idle_timeout: Some(Duration::from_mins(1)) }
     }
 }
 

@@ -10,8 +10,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
 };
 
-/// Standard input without a buffer. It ends when the host closes it, and when the host closes
-/// standard output.
+/// Standard input without a buffer, which ends when the host closes it or standard output.
 pub(super) struct HostInput;
 
 impl Read for HostInput {
@@ -38,6 +37,13 @@ pub(super) fn is_output_closed() -> bool {
     let output = io::stdout();
     let mut streams = [PollFd::new(output.as_fd(), PollFlags::empty())];
     poll(&mut streams, PollTimeout::ZERO).is_ok() && has_event(&streams[0])
+}
+
+/// Returns whether the host does not read standard output fast enough.
+pub(super) fn is_output_full() -> bool {
+    let output = io::stdout();
+    let mut streams = [PollFd::new(output.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut streams, PollTimeout::ZERO).is_ok_and(|ready| ready == 0)
 }
 
 fn has_event(stream: &PollFd<'_>) -> bool {

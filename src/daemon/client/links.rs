@@ -79,17 +79,18 @@ impl Links {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a line of the host to the daemon that it is for; waits for a daemon if there is none.
+    /// Sends a message of the host, as one line, to the daemon that it is for; waits for a daemon
+    /// if there is none.
     ///
     /// # Errors
     /// The reason that no daemon serves the host now.
-    pub(super) fn send(&self, line: &Bytes, memory: &Lock<SessionMemory>) -> Result<(), String> {
-        let text = [line, &b"\n"[..]].concat();
+    pub(super) fn send(&self, message: &Bytes, memory: &Lock<SessionMemory>) -> Result<(), String> {
+        let text = [message, &b"\n"[..]].concat();
         let mut state = self.lock();
         let addressee =
-            (!state.leaving.is_empty()).then(|| memory.lock().addressee(line)).flatten();
+            (!state.leaving.is_empty()).then(|| memory.lock().addressee(message)).flatten();
         if let Some(link) = state.leaving.iter().find(|link| Some(link.daemon) == addressee) {
-            let _ = memory.lock().note_sent(line, link.daemon);
+            let _ = memory.lock().note_sent(message, link.daemon);
             // A daemon that has just ended needs it no more.
             let _ = link.write(&text);
             return Ok(());
@@ -98,7 +99,7 @@ impl Links {
         loop {
             match &state.present {
                 Present::Open(link) => {
-                    let sent = memory.lock().note_sent(line, link.daemon);
+                    let sent = memory.lock().note_sent(message, link.daemon);
                     if link.write(&text).is_ok() {
                         return Ok(());
                     }

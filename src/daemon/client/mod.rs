@@ -1,7 +1,7 @@
 //! The thin client: carries the messages of one host to its daemon and back, and to another daemon
 //! when that one ends.
 //!
-//! It uses threads that block, because a runtime would be most of its memory.
+//! The client uses threads that block, because a runtime would be most of its memory.
 
 mod blocking_lines;
 mod host_input;

@@ -5,13 +5,17 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, SyncSender},
     },
     thread,
     time::Duration,
 };
 
-use nix::sys::signal::{SigSet, Signal};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
 
 use super::{
     blocking_lines::BlockingLines,
@@ -30,6 +34,9 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time for daemons to read that this process was asked to end.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time for a host that does not read to take its last answers.
+const UNREAD_TIMEOUT: Duration = Duration::from_millis(500);
+const END_CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// Maximum number of texts for the log that wait to be written. Further ones are dropped: a host
 /// that does not read standard error must not block the protocol.
 const MAX_WAITING_LOG: usize = 1024;
@@ -61,6 +68,10 @@ struct Shared {
     log: SyncSender<String>,
     /// Opens an address in the browser of the user.
     open_browser: fn(&str),
+    /// True after a signal has asked for the end: then the host expects no further answers.
+    is_stopping: AtomicBool,
+    /// The number of lines that the host has read.
+    lines_written: AtomicU64,
 }
 
 /// The names of the offers that the host has loaded, as the last daemon knows them.
@@ -131,8 +142,9 @@ impl Shared {
             loads: Lock::default(),
             log,
             open_browser,
+            is_stopping: AtomicBool::new(false),
+            lines_written: AtomicU64::new(0),
         });
-        // The threads that are started next do not get the signals.
         handle_signals(shared.clone());
         thread::spawn(move || {
             for text in lines {
@@ -167,9 +179,12 @@ impl Shared {
 
     /// Answers a message that is too large to be carried.
     fn refuse_line(&self, summary: LineSummary, limit: usize) {
-        if let Some(id) = summary.id.filter(|_| summary.is_call) {
-            let outcome = Err(error::oversized(summary.size, limit));
+        let LineSummary { id, is_call, size } = summary;
+        if let Some(id) = id.filter(|_| is_call) {
+            let outcome = Err(error::oversized(size, limit));
             self.tell_all([Message::Response(Response { id: Some(id), outcome })]);
+        } else {
+            self.links.notify(ClientNotice::Skipped { size });
         }
     }
 
@@ -181,19 +196,44 @@ impl Shared {
     }
 
     fn tell_all(&self, messages: impl IntoIterator<Item = Message>) {
+        if self.is_stopping.load(Ordering::Relaxed) {
+            return;
+        }
         for message in messages {
             // The next answer finds out that the host does not read.
-            let _ = write_line(&message.to_bytes());
+            let _ = self.write_line(&message.to_bytes());
         }
     }
-}
 
-/// Writes a line to the host as a whole.
-fn write_line(line: &[u8]) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    output.write_all(line)?;
-    output.write_all(b"\n")?;
-    output.flush()
+    /// Writes a line to the host as a whole.
+    fn write_line(&self, line: &[u8]) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        output.write_all(line)?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+        self.lines_written.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until the daemons have ended the session, and ends this process. The process ends
+    /// earlier if the session has ended, or if the host does not read its last answers.
+    fn end_process(&self) -> ! {
+        let mut waited = Duration::ZERO;
+        let mut written = self.lines_written.load(Ordering::Relaxed);
+        let mut unread = Duration::ZERO;
+        while waited < STOP_TIMEOUT && unread < UNREAD_TIMEOUT {
+            thread::sleep(END_CHECK_PERIOD);
+            waited += END_CHECK_PERIOD;
+            let now = self.lines_written.load(Ordering::Relaxed);
+            unread = if now == written && host_input::is_output_full() {
+                unread + END_CHECK_PERIOD
+            } else {
+                Duration::ZERO
+            };
+            written = now;
+        }
+        std::process::exit(0)
+    }
 }
 
 /// The direction from one daemon to the host.
@@ -235,7 +275,7 @@ impl ServedBy {
             match received {
                 Received::ForHost => {
                     self.has_carried = true;
-                    if write_line(&line).is_err() {
+                    if self.shared.write_line(&line).is_err() {
                         return Followed::HostGone;
                     }
                 }
@@ -291,23 +331,21 @@ impl ServedBy {
     }
 }
 
-/// Passes signals to the daemon: one that asks for the end, or for a reload of the config.
+/// Passes signals to the daemon: one that asks for the end, or for a reload of the config. Signals
+/// are handled and not blocked, since processes inherit what is blocked.
 fn handle_signals(shared: Arc<Shared>) {
-    let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
-    let set: SigSet = signals.into_iter().collect();
-    // If they cannot be blocked, they end this process, and the daemon ends the session.
-    if set.thread_block().is_err() {
-        return;
-    }
+    // If they cannot be handled, they end this process, and the daemon ends the session.
+    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP]) else { return };
     thread::spawn(move || {
-        while let Ok(signal) = set.wait() {
-            if signal == Signal::SIGHUP {
+        for signal in signals.forever() {
+            if signal == SIGHUP {
                 notify_in_time(&shared, ClientNotice::Reload);
                 continue;
             }
+            shared.is_stopping.store(true, Ordering::Relaxed);
             if notify_in_time(&shared, ClientNotice::Stop) > 0 {
                 shared.links.end_input();
-                thread::sleep(STOP_TIMEOUT);
+                shared.end_process();
             }
             std::process::exit(0);
         }

@@ -81,8 +81,8 @@ const REPEATABLE: [&str; 11] = [
 ];
 
 /// The text for a request that was lost with its daemon.
-pub(super) const LOST: &str = "the dormouse daemon ended before it answered; the request may have been \
-    executed";
+pub(super) const LOST: &str = "the dormouse daemon ended before it answered; the request may have \
+    been executed";
 
 impl SessionMemory {
     /// Notes a line of the host that is about to be sent to a daemon.
@@ -140,13 +140,12 @@ impl SessionMemory {
     pub(super) fn addressee(&self, line: &Bytes) -> Option<DaemonNumber> {
         let Ok(message) = parse_line(line).pop()? else { return None };
         match message {
-            Message::Request(_) => None,
             Message::Response(Response { id, .. }) => self.questions.get(&id?).copied(),
             Message::Notification(notification) if notification.method == method::CANCELLED => {
                 let request = self.requests.get(&cancelled(&notification)?)?;
                 Some(request.daemon)
             }
-            Message::Notification(_) => None,
+            Message::Request(_) | Message::Notification(_) => None,
         }
     }
 
@@ -158,7 +157,11 @@ impl SessionMemory {
         notices: &str,
     ) -> Received {
         let mut received = Received::ForHost;
-        for message in parse_line(line).into_iter().flatten() {
+        for message in parse_line(line) {
+            let Ok(message) = message else {
+                // A daemon that was killed has written only a part of the line.
+                return Received::NotForHost;
+            };
             match message {
                 Message::Request(Request { id, .. }) => {
                     self.questions.insert(id, daemon);
@@ -535,6 +538,16 @@ mod tests {
         let sent = memory.note_sent(&call, 0);
         memory.retract(sent);
         assert!(memory.lose_daemon(0).is_empty());
+    }
+
+    #[test]
+    fn part_of_a_line_is_not_for_the_host() {
+        let mut memory = SessionMemory::default();
+        let call = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#);
+        let _ = memory.note_sent(&call, 0);
+        let part = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"content"#);
+        assert_eq!(memory.note_received(&part, 0, NOTICES), Received::NotForHost);
+        assert_eq!(memory.lose_daemon(0).len(), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, Host, Proxy, Server, User, eventually,
+    Authority, DaemonHome, Host, Proxy, Server, User, eventually,
     faults::{FakeClock, not_tested},
     redacted, text_of,
 };
@@ -116,4 +116,26 @@ async fn catalog_is_used_after_a_jump_in_either_direction() {
     host.call("a__echo", json!({})).await;
     host.notification("notifications/tools/list_changed").await;
     assert!(refreshed(&host.request("tools/list", json!({})).await, "Today."));
+}
+
+#[tokio::test]
+async fn daemon_serves_its_hosts_through_jumps_of_the_clock() {
+    let clock = fake_clock!();
+    let home = DaemonHome::new();
+    // Writes the config.
+    home.proxy([Server::lazy("a")]).serve().await.end().await;
+    home.wait_until_nothing_is_left().await;
+    let mut daemon = home.prepare(&["run"]);
+    daemon.envs(clock.variables()).kill_on_drop(true).stdout(std::process::Stdio::piped());
+    let _daemon = daemon.spawn().expect("dormouse runs");
+    eventually("the daemon runs", || home.daemons().len() == 1).await;
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    for hours in [24, 0, -24] {
+        clock.jump_to(hours);
+        let answer = host.use_tool("a/echo", json!({"text": "in time"})).await;
+        assert!(text_of(&answer).contains("in time"), "{answer}");
+        assert_eq!(home.daemons().len(), 1);
+    }
+    assert_eq!(host.end().await, Some(0));
+    home.wait_until_nothing_is_left().await;
 }

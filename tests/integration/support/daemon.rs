@@ -36,7 +36,7 @@ pub fn daemons_of(directory: &Path) -> Vec<u32> {
 pub fn end_daemons(directory: &Path) {
     for id in daemons_of(directory) {
         let process = Pid::from_raw(i32::try_from(id).expect("a process id"));
-        // It may have ended by itself.
+        // The daemon may have ended by itself.
         let _ = kill(process, Signal::SIGTERM);
         for _ in 0..500 {
             if !super::is_alive(id) {
@@ -78,8 +78,25 @@ impl DaemonHome {
         self.files().into_iter().find(is_socket).expect("a daemon runs")
     }
 
-    /// Runs `dormouse daemon` for the config that the hosts use.
+    /// Kills the daemon, and waits until clients have started another one.
+    pub async fn kill_daemon(&self) {
+        let before = self.daemons();
+        let process = Pid::from_raw(i32::try_from(before[0]).expect("a process id"));
+        kill(process, Signal::SIGKILL).expect("it runs");
+        let is_other = || self.daemons().iter().any(|id| !before.contains(id));
+        eventually("there is another daemon", is_other).await;
+    }
+
+    /// Runs `dormouse daemon` for the config that the hosts use, and returns its exit code and its
+    /// output.
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.prepare(arguments).output().await.expect("dormouse runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    /// Returns the command that [`Self::command`] runs.
+    pub fn prepare(&self, arguments: &[&str]) -> tokio::process::Command {
         let mut command = dormouse();
         command
             .arg("daemon")
@@ -89,9 +106,8 @@ impl DaemonHome {
         command.env("XDG_CACHE_HOME", self.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.path());
         command.env("XDG_DATA_HOME", self.path().join("data"));
-        let output = command.stdin(Stdio::null()).output().await.expect("dormouse runs");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8(said).expect("UTF-8"))
+        command.stdin(Stdio::null());
+        command
     }
 
     pub async fn wait_until_nothing_is_left(&self) {

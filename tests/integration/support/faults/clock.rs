@@ -34,12 +34,23 @@ impl FakeClock {
         fs::rename(next, self.setting.path()).expect("it is writable");
     }
 
+    /// Serves the host in a process that sees this clock.
     pub fn on(&self, proxy: Proxy) -> Proxy {
-        proxy
-            .environment("LD_PRELOAD", &self.library.to_string_lossy())
-            .environment("FAKETIME_TIMESTAMP_FILE", &self.setting.path().to_string_lossy())
-            .environment("FAKETIME_NO_CACHE", "1")
-            .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            .environment("NO_FAKE_STAT", "1")
+        let variables = self.variables().into_iter();
+        // A daemon does not inherit the clock of a client.
+        variables.fold(proxy.environment("DORMOUSE_DAEMON", "0"), |proxy, (name, value)| {
+            proxy.environment(name, &value)
+        })
+    }
+
+    /// Returns the variables that make a process see this clock.
+    pub fn variables(&self) -> [(&'static str, String); 5] {
+        [
+            ("LD_PRELOAD", self.library.to_string_lossy().into_owned()),
+            ("FAKETIME_TIMESTAMP_FILE", self.setting.path().to_string_lossy().into_owned()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+            ("NO_FAKE_STAT", "1".to_owned()),
+        ]
     }
 }
