@@ -50,6 +50,11 @@ Examples:
     Enable(EditedServers),
     /// Disable servers without deleting their entries
     Disable(EditedServers),
+    /// Let all hosts of a daemon use one process of a server
+    ///
+    /// Sets `isolation` to `shared`. Do so only if the server keeps nothing for one host: no open
+    /// page, no current directory, no login of one user.
+    Share(ShareArguments),
     /// Import servers of AI tools; without arguments, list them
     ///
     /// Also imports the servers of another proxy's config. Without arguments, lists the tools that
@@ -250,6 +255,15 @@ pub(super) struct EditedServers {
     /// Change nothing; print the changes
     #[arg(long)]
     pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShareArguments {
+    #[command(flatten)]
+    pub(super) edited: EditedServers,
+    /// Give each host a process of its own: set `isolation` to `session`
+    #[arg(long)]
+    pub(super) no_share: bool,
 }
 
 /// The arguments of `claude mcp add`.

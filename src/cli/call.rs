@@ -10,13 +10,15 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
+#[cfg(unix)]
+use super::daemon;
 use super::{
     UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,
     base::{one_line, visible},
-    config::{Config, Isolation, Startup, Surface},
+    config::{Config, ConfigFile, Isolation, Settings, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
     upstream::ProcessServices,
@@ -62,8 +64,19 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
             "tool_input": input,
         },
     });
-    let outcome = runtime()?.block_on(call(config, storage, auth, Raw::encode(&arguments)))?;
+    let services = services(&file, options, &config.settings);
+    let call = call(config, services, storage, auth, Raw::encode(&arguments));
+    let outcome = runtime()?.block_on(call)?;
     Ok(print(&outcome, wanted.json))
+}
+
+/// Returns the services for the server: that of the daemon, if hosts share it.
+fn services(file: &ConfigFile, options: &Options, settings: &Settings) -> ProcessServices {
+    #[cfg(unix)]
+    let pool = daemon::remote_pool(file, options, settings);
+    #[cfg(not(unix))]
+    let pool = None;
+    ProcessServices { pool, ..ProcessServices::default() }
 }
 
 /// Returns the arguments for the tool, which are an object.
@@ -87,11 +100,11 @@ fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
 
 async fn call(
     config: Config,
+    services: ProcessServices,
     storage: Storage,
     auth: Auth,
     params: Raw,
 ) -> anyhow::Result<Outcome> {
-    let services = ProcessServices::default();
     let fleet = Fleet::new(config, &services, storage, auth);
     let stop = CancellationToken::new();
     let _signals = signals::cancel_when_asked(stop.clone(), false);

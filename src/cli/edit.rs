@@ -1,5 +1,5 @@
-//! `dormouse init`, `add`, `remove`, `enable` and `disable`: edits of the config in place, which
-//! are made only if the result is valid.
+//! `dormouse init`, `add`, `remove`, `enable`, `disable` and `share`: edits of the config in place,
+//! which are made only if the result is valid.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     UsageError,
-    arguments::{AddArguments, EditedServers},
+    arguments::{AddArguments, EditedServers, ShareArguments},
     ask,
     instances::tell_running,
     lineage, settings,
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     apps::{RequiredVariable, TranslatedEntry, app_file_names, parse_snippets},
     base::{ReplaceError, create_file, visible},
-    config::{self, ConfigEdit, ConfigFile, ServerConfig, Unchanged},
+    config::{self, ConfigEdit, ConfigFile, Isolation, ServerConfig, Unchanged},
     control::ChangeError,
 };
 
@@ -224,6 +224,16 @@ pub(super) fn switch(
     edit_each(options, typed, done, |name| ConfigEdit::Enable { name, enabled })
 }
 
+/// Has all hosts of the daemon use one process of each server, or each host its own.
+pub(super) fn share(options: &Options, typed: &ShareArguments) -> anyhow::Result<ExitCode> {
+    let (done, isolation) = if typed.no_share {
+        ("separated", Isolation::Session)
+    } else {
+        ("shared", Isolation::Shared)
+    };
+    edit_each(options, &typed.edited, done, |name| ConfigEdit::Isolate { name, isolation })
+}
+
 fn edit_each(
     options: &Options,
     typed: &EditedServers,
@@ -258,7 +268,11 @@ fn edit_each(
 
 /// Returns whether the server is already as the edit would make it.
 fn is_made(edit: &ConfigEdit, server: &ServerConfig) -> bool {
-    matches!(edit, ConfigEdit::Enable { enabled, .. } if *enabled == server.enabled)
+    match edit {
+        ConfigEdit::Enable { enabled, .. } => *enabled == server.enabled,
+        ConfigEdit::Isolate { isolation, .. } => *isolation == server.connecting.isolation,
+        _ => false,
+    }
 }
 
 /// Makes all edits or none, and tells running processes to reload.

@@ -8,7 +8,7 @@ const TOPICS: [(&str, &[&str]); 6] = [
     ("AI tools", &["import", "connect", "disconnect"]),
     (
         "The config",
-        &["init", "add", "remove", "enable", "disable", "get", "check", "trust", "schema"],
+        &["init", "add", "remove", "enable", "disable", "share", "get", "check", "trust", "schema"],
     ),
     ("Servers", &["test", "list", "call", "refresh", "approve", "login", "logout"]),
     ("The running dormouse", &["status", "load", "sleep", "reset", "daemon"]),

@@ -124,6 +124,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         Command::Remove(typed) => edit::remove(&options, &typed),
         Command::Enable(typed) => edit::switch(&options, &typed, true),
         Command::Disable(typed) => edit::switch(&options, &typed, false),
+        Command::Share(typed) => edit::share(&options, &typed),
         Command::Approve(typed) => approve::run(&options, &typed),
         Command::Call { server, tool, input, json, limit } => {
             let timeout = limit.timeout;

@@ -7,8 +7,9 @@ use std::{
 
 use super::{instances::running, login::described, settings, shared_flags::Options};
 use crate::{
-    base::{counted, one_line},
+    base::{counted, one_line, visible},
     catalog::{Inventory, ToolState},
+    config::Config,
     control::{LastWake, ServerReport, StatusReport},
     upstream::Phase,
 };
@@ -20,14 +21,45 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         let config = settings::parse(&file, options)?;
         let cache = settings::storage(Some(&file)).catalogs;
         let auth = settings::auth(Some(&file), options);
-        reports.push(StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
+        reports.push(StatusReport::at_rest(
+            &config.servers,
+            cache.as_ref(),
+            &auth,
+            file.path.clone(),
+        ));
     }
     if json {
         outln!("{}", super::output::json(&reports)?);
     } else {
         reports.iter().for_each(print);
+        // A config that has become invalid has no advice.
+        let config = settings::parse(&file, options).ok();
+        for advice in config.iter().flat_map(|config| sharing_advice(config, &reports)) {
+            outln!("{advice}");
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a sentence for each server of which several hosts have a process each.
+fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
+    let processes = |name: &str| {
+        let servers = reports.iter().flat_map(|report| &report.servers);
+        servers.filter(|server| server.name == name).map(|server| server.awake).sum::<usize>()
+    };
+    let may_share = config.servers.iter().filter(|server| server.may_be_shareable());
+    let several = may_share.map(|server| (&server.name, processes(&server.name)));
+    several
+        .filter(|(_, processes)| *processes > 1)
+        .map(|(name, processes)| {
+            let name = visible(name);
+            format!(
+                "{name}: {processes} processes, one for each host; if it keeps nothing for one \
+                    host, `dormouse share {name}` saves {}",
+                processes - 1
+            )
+        })
+        .collect()
 }
 
 fn print(report: &StatusReport) {

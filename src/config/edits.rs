@@ -7,6 +7,7 @@ use super::{
     ConfigFile, TrustStore, Unchanged,
     document::Document,
     format::{Edit, Format},
+    keys::Isolation,
     merge::{can_be_key, place_of_tools},
 };
 
@@ -26,6 +27,11 @@ pub(crate) enum ConfigEdit {
     Enable {
         name: String,
         enabled: bool,
+    },
+    /// The hosts that use the same process of a server.
+    Isolate {
+        name: String,
+        isolation: Isolation,
     },
     EnableTool {
         server: String,
@@ -58,6 +64,10 @@ impl ConfigFile {
             ConfigEdit::Enable { name, enabled } => self.edited_own(name, |root| {
                 Edit::put(root, &["mcpServers", name, "enabled"], on(enabled))
             }),
+            ConfigEdit::Isolate { name, isolation } => self.edited_own(name, |root| {
+                let value = Value::String(isolation.name().to_owned());
+                Edit::put(root, &["mcpServers", name, "isolation"], value)
+            }),
             ConfigEdit::EnableTool { server, tool, enabled } => {
                 self.with_tool(server, tool, on(enabled))
             }
@@ -75,6 +85,7 @@ impl ConfigFile {
             }
             ConfigEdit::Remove { name }
             | ConfigEdit::Enable { name, .. }
+            | ConfigEdit::Isolate { name, .. }
             | ConfigEdit::EnableTool { server: name, .. }
                 if !entries.contains_key(name) =>
             {

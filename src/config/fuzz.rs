@@ -10,6 +10,7 @@ use super::{
     env_file::assignments,
     excerpt,
     expand::MAX_EXPANSION,
+    keys::Isolation,
     parse,
     trust::{is_record_of, record_of},
 };
@@ -152,13 +153,14 @@ fn without(mut root: Value, steps: &[&str]) -> Value {
 /// Checks an edit as commands and the API make it. The member decides on its kind.
 fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>) {
     let name = member.split('.').next_back().unwrap_or_default().to_owned();
-    let edit = match (member.len() % 5, value) {
+    let edit = match (member.len() % 6, value) {
         (0, Some(Value::Object(entry))) => {
             ConfigEdit::Add { name: name.clone(), entry, replace: true }
         }
         (1, None) => ConfigEdit::Remove { name: name.clone() },
         (2, _) => ConfigEdit::Enable { name: name.clone(), enabled: false },
         (3, Some(value)) => ConfigEdit::Set { key: "surface".to_owned(), value },
+        (5, _) => ConfigEdit::Isolate { name: name.clone(), isolation: Isolation::Shared },
         _ => ConfigEdit::EnableTool {
             server: name.clone(),
             tool: "read_file".to_owned(),
@@ -173,6 +175,9 @@ fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>
         ConfigEdit::Add { entry: added, .. } => assert_eq!(entry, Some(&Value::Object(added))),
         ConfigEdit::Remove { .. } => assert_eq!(entry, None),
         ConfigEdit::Enable { .. } => assert_eq!(entry.expect("a server")["enabled"], json!(false)),
+        ConfigEdit::Isolate { .. } => {
+            assert_eq!(entry.expect("a server")["isolation"], json!("shared"));
+        }
         ConfigEdit::EnableTool { .. } => {
             let tool = &entry.expect("a server")["tools"]["read_file"];
             assert!(*tool == json!(false) || tool["enabled"] == json!(false), "{tool}");

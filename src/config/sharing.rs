@@ -96,6 +96,17 @@ impl ServerConfig {
         })
     }
 
+    /// Returns whether each host has its own process of the server only because it is not known
+    /// whether hosts can share one.
+    pub(crate) fn may_be_shareable(&self) -> bool {
+        match &self.transport {
+            Ok(Transport::Stdio(launch)) if self.connecting.isolation == Isolation::Auto => {
+                reason_to_share(launch).is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the config with which the process of all hosts is run: without rules that each host
     /// has for itself.
     pub(crate) fn pooled(&self) -> Self {

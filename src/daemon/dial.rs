@@ -100,7 +100,8 @@ pub(crate) fn dial(
             Answer::Welcome(Welcome::Refused { message, exit_code }, _) => {
                 return Ok(Dialed::Refused { message, exit_code });
             }
-            Answer::Welcome(Welcome::Ending | Welcome::Status(_), _) | Answer::Busy => {}
+            Answer::Welcome(Welcome::Ending | Welcome::Status(_) | Welcome::Joined, _)
+            | Answer::Busy => {}
             Answer::Absent => starter.start()?,
         }
     }
@@ -150,6 +151,23 @@ pub(crate) fn send(
         Answer::Welcome(Welcome::Status(status), _) => Ok(Some(status)),
         Answer::Welcome(..) | Answer::Absent => Ok(None),
         Answer::Busy => Err(DialError::Silent(place.socket().display().to_string())),
+    }
+}
+
+/// Returns a stream to a server that hosts of the running daemon share. Returns `None` if no daemon
+/// runs, or the server is not shared.
+///
+/// # Errors
+/// If the daemon cannot be reached.
+pub(crate) fn join(
+    place: &DaemonPlace,
+    hello: Hello,
+    server: &str,
+) -> Result<Option<UnixStream>, DialError> {
+    let greeting = Greeting::Join { hello: Box::new(hello), server: server.to_owned() };
+    match greet(place, &greeting)? {
+        Answer::Welcome(Welcome::Joined, stream) => Ok(Some(stream)),
+        Answer::Welcome(..) | Answer::Absent | Answer::Busy => Ok(None),
     }
 }
 

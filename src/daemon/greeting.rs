@@ -19,6 +19,11 @@ const MAX_BYTES: u32 = 16 * 1024 * 1024;
 #[derive(Deserialize, Serialize)]
 pub(crate) enum Greeting {
     Hello(Box<Hello>),
+    /// A command wants a stream to a server that hosts share.
+    Join {
+        hello: Box<Hello>,
+        server: String,
+    },
     Command(DaemonCommand),
 }
 
@@ -78,6 +83,8 @@ pub(crate) enum Welcome {
         /// The size limit of a line of the host, in bytes.
         max_line: usize,
     },
+    /// The stream leads to the server that was wanted.
+    Joined,
     /// The daemon is ending: a new one has to be started.
     Ending,
     /// The config requires that this process serves its host itself.

@@ -17,7 +17,7 @@ mod start;
 
 pub(crate) use build::Build;
 pub(crate) use client::{Redialed, Resumption, relay};
-pub(crate) use dial::{Connection, Dialed, dial, ensure_running, send};
+pub(crate) use dial::{Connection, Dialed, dial, ensure_running, join, send};
 pub(crate) use greeting::{
     DaemonCommand, DaemonStatus, Greeting, Hello, Welcome, read as read_greeting,
     write as write_greeting,

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{io::DuplexStream, runtime::Handle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::Handle,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::line_host::LineHost;
@@ -11,7 +14,7 @@ use crate::{
     base::Lock,
     config::{Config, LaunchIdentity, ListSettings, Settings, Surface, Wrapping},
     proxy::{Fleet, Storage},
-    upstream::{Joining, PoolFuture, ProcessServices, ServerPool, Watchdog},
+    upstream::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool, Watchdog},
 };
 
 /// Time for which a server stays connected after its last user has left, so that commands that
@@ -67,29 +70,49 @@ impl DaemonPool {
         self.0.tasks.wait().await;
     }
 
-    /// Connects a fleet to the server with this identity, which is made if it is the first.
-    fn admit(&self, identity: LaunchIdentity, make: impl FnOnce() -> Config) -> DuplexStream {
+    /// Serves another process of the user as the host of one server until it closes its end, on
+    /// this thread. A server that is not for sharing is refused by closing the stream.
+    ///
+    /// # Errors
+    /// If the stream cannot be used.
+    #[cfg(unix)]
+    pub(crate) fn serve_process(
+        &self,
+        joining: &Joining<'_>,
+        stream: std::os::unix::net::UnixStream,
+    ) -> std::io::Result<()> {
+        let Some(identity) = joining.config.shared_identity() else { return Ok(()) };
+        let config = config_of(joining);
+        self.0.runtime.block_on(async {
+            stream.set_nonblocking(true)?;
+            let stream = tokio::net::UnixStream::from_std(stream)?;
+            let fleet = self.admit(&identity, || config);
+            self.clone().serve(identity, fleet, stream).await;
+            Ok(())
+        })
+    }
+
+    /// Returns the fleet of the server with this identity, which is made if it is the first, for
+    /// one more user.
+    fn admit(&self, identity: &LaunchIdentity, make: impl FnOnce() -> Config) -> Arc<Fleet> {
         let mut servers = self.0.servers.lock();
-        let known = servers.iter_mut().find(|server| server.identity == identity);
-        let fleet = if let Some(server) = known {
+        if let Some(server) = servers.iter_mut().find(|server| server.identity == *identity) {
             server.users += 1;
             server.joins += 1;
-            server.fleet.clone()
-        } else {
-            let PoolInner { services, auth, .. } = &*self.0;
-            let fleet = Fleet::new(make(), services, Storage::default(), auth.clone());
-            let identity = identity.clone();
-            servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, joins: 0 });
-            fleet
-        };
-        drop(servers);
-        let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
-        self.0.tasks.spawn(self.clone().serve(identity, fleet, far));
-        near
+            return server.fleet.clone();
+        }
+        let PoolInner { services, auth, .. } = &*self.0;
+        let fleet = Fleet::new(make(), services, Storage::default(), auth.clone());
+        let identity = identity.clone();
+        servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, joins: 0 });
+        fleet
     }
 
     /// Serves a fleet as the host of one server until it closes its end.
-    async fn serve(self, identity: LaunchIdentity, fleet: Arc<Fleet>, stream: DuplexStream) {
+    async fn serve<S>(self, identity: LaunchIdentity, fleet: Arc<Fleet>, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let (input, output) = tokio::io::split(stream);
         let host = LineHost::attach(fleet.clone(), output);
         // The fleet is gone, however the stream ended.
@@ -140,7 +163,13 @@ impl ServerPool for DaemonPool {
             let identity = joining.config.shared_identity()?;
             let config = config_of(&joining);
             let pool = self.clone();
-            let joined = self.0.runtime.spawn(async move { pool.admit(identity, || config) });
+            let joined = self.0.runtime.spawn(async move {
+                let fleet = pool.admit(&identity, || config);
+                let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
+                let tasks = pool.0.tasks.clone();
+                tasks.spawn(pool.serve(identity, fleet, far));
+                Box::new(near) as PoolStream
+            });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.
             joined.await.ok()
         })

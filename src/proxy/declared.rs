@@ -36,8 +36,9 @@ pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> R
             union = edit::set(&union, &name, &both);
         }
     }
-    // A server must not work in the roots of one host for another.
-    if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
+    // A server must not work in the roots of one host for another, which may come later.
+    let may_have_roots = is_sole(&hosts) && fleet.settings().wrapping != Wrapping::Pooled;
+    if may_have_roots { union } else { edit::without(&union, &["roots"]) }
 }
 
 pub(super) fn declares_more(

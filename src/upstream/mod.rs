@@ -53,7 +53,7 @@ pub(crate) use opener::Opener;
 pub(crate) use process::LINEAGE_VARIABLE;
 pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};
-pub(crate) use server_pool::{Joining, PoolFuture, ProcessServices, ServerPool};
+pub(crate) use server_pool::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool};
 pub(crate) use server_status::{Phase, Status, StaysAwake};
 pub(crate) use stale_lists::ListKinds;
 pub(crate) use watchdog::Watchdog;

@@ -3,7 +3,6 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
-use tokio::io::DuplexStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
     http::{HttpClient, HttpConnector},
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
-    server_pool::{Joining, PooledConnection, ProcessServices},
+    server_pool::{Joining, PoolStream, PooledConnection, ProcessServices},
 };
 use crate::{
     catalog::ServerCatalog,
@@ -121,7 +120,7 @@ impl OpenConnection for SystemOpener {
 
 impl SystemOpener {
     /// Returns a stream to the server in the pool of the process, if it is shared.
-    async fn join_pool(&self, config: &ServerConfig) -> Option<DuplexStream> {
+    async fn join_pool(&self, config: &ServerConfig) -> Option<PoolStream> {
         let pool = self.services.pool.as_ref()?;
         let (lineage, max_message_bytes) = (self.lineage.as_deref(), self.max_message_bytes);
         pool.join(Joining { config, lineage, max_message_bytes }).await

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -32,7 +32,15 @@ pub(crate) struct Joining<'a> {
     pub max_message_bytes: usize,
 }
 
-pub(crate) type PoolFuture<'a> = Pin<Box<dyn Future<Output = Option<DuplexStream>> + Send + 'a>>;
+pub(crate) type PoolFuture<'a> = Pin<Box<dyn Future<Output = Option<PoolStream>> + Send + 'a>>;
+
+/// A stream to a server of the pool, with one message per line.
+pub(crate) type PoolStream = Box<dyn BothWays>;
+
+/// A stream in both directions.
+pub(crate) trait BothWays: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> BothWays for T {}
 
 /// The services of a process for the servers of all its fleets.
 #[derive(Clone, Default)]
@@ -48,7 +56,7 @@ pub(super) struct PooledConnection;
 impl PooledConnection {
     /// Starts the tasks that carry messages between the stream and the connection.
     pub(super) fn start(
-        stream: DuplexStream,
+        stream: PoolStream,
         inbound: ServerInbound,
         outbox: Outbox,
         max_message_bytes: usize,

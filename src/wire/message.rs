@@ -308,6 +308,12 @@ impl Message {
         if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() }
     }
 
+    /// Returns the message as one line, with its line break.
+    #[cfg(unix)]
+    pub(crate) fn to_line(&self) -> Vec<u8> {
+        [&*self.to_bytes(), b"\n"].concat()
+    }
+
     /// Appends the message as JSON text without a line break, in the same way as `write_line`.
     pub(crate) fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);

@@ -138,3 +138,62 @@ async fn server_ends_after_its_last_host() {
     assert_eq!(two.end().await, Some(0));
     eventually("the server ends", || !is_alive(server)).await;
 }
+
+#[tokio::test]
+async fn shared_server_is_not_told_of_roots() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([shared("a")]).serve().await;
+    echo(&mut host, "awake").await;
+    let log = host.server_log("a");
+    let greeting = log.iter().find(|line| line.starts_with("initialize ")).expect("a handshake");
+    assert!(greeting.contains("elicitation") && !greeting.contains("roots"), "{greeting}");
+}
+
+#[tokio::test]
+async fn status_advises_to_share_and_share_does_it() {
+    let home = DaemonHome::new();
+    let mut hosts = Vec::new();
+    for _ in 0..3 {
+        hosts.push(home.proxy([Server::lazy("a")]).serve().await);
+    }
+    for host in &mut hosts {
+        echo(host, "awake").await;
+    }
+    let (_, status) = home.run(&["status"]).await;
+    insta::assert_snapshot!(status.lines().last().unwrap());
+    let (code, said) = home.run(&["share", "a"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    for host in &mut hosts {
+        host.logged("config reloaded").await;
+        echo(host, "shared").await;
+    }
+    assert_eq!(hosts[0].started("a").len(), 4, "one process for all");
+    let (_, status) = home.run(&["status"]).await;
+    assert!(!status.contains("dormouse share"), "{status}");
+    let (_, said) = home.run(&["share", "a"]).await;
+    assert!(said.contains("already shared"), "{said}");
+    home.run(&["share", "a", "--no-share"]).await;
+    let config: Value = serde_json::from_str(&home.config()).unwrap();
+    assert_eq!(config["mcpServers"]["a"]["isolation"], "session");
+}
+
+#[tokio::test]
+async fn command_calls_the_server_that_hosts_share() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([shared("a"), Server::lazy("b")]).serve().await;
+    echo(&mut host, "awake").await;
+    let call = async |server: &str| {
+        let mut command = home.prepare(&["call", server, "echo", r#"{"text": "by hand"}"#]);
+        command.env("DORMOUSE_DAEMON", "1");
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for _ in 0..3 {
+        assert!(call("a").await.contains("by hand"));
+    }
+    assert_eq!(host.started("a").len(), 1, "the process of the host");
+    assert!(call("b").await.contains("by hand"));
+    assert_eq!(host.started("b").len(), 1, "a process of the command");
+    assert!(echo(&mut host, "still").await.contains("still"));
+}

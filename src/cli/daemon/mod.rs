@@ -1,13 +1,15 @@
 //! The daemon: the client that uses it, the process itself, and the commands that concern it.
 
+mod accepting;
 mod choice;
-mod client;
-mod commands;
+mod daemon_commands;
+mod daemon_state;
 mod invocation;
-mod place;
-mod process;
-mod state;
-mod world;
+mod own_place;
+mod remote_pool;
+mod served_host;
+mod thin_client;
 
-pub(super) use client::{Attempt, serve_by_daemon};
-pub(super) use commands::run as command;
+pub(super) use daemon_commands::run as command;
+pub(super) use remote_pool::remote_pool;
+pub(super) use thin_client::{Attempt, serve_by_daemon};

@@ -227,6 +227,17 @@ pub enum Isolation {
     Session,
 }
 
+impl Isolation {
+    /// Returns the name in the config.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Shared => "shared",
+            Self::Session => "session",
+        }
+    }
+}
+
 /// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -65,13 +65,8 @@ impl Link {
     fn notify(&self, notice: ClientNotice) -> io::Result<()> {
         let params = Some(Raw::encode(&notice));
         let method = self.notices.clone();
-        self.write(&as_line(&Message::Notification(Notification { method, params })))
+        self.write(&Message::Notification(Notification { method, params }).to_line())
     }
-}
-
-/// Returns a message with its line break.
-fn as_line(message: &Message) -> Vec<u8> {
-    [&*message.to_bytes(), b"\n"].concat()
 }
 
 impl Links {
@@ -130,7 +125,7 @@ impl Links {
     pub(super) fn open(&self, link: Link, opening: impl FnOnce(&[DaemonNumber]) -> Vec<Message>) {
         let mut state = self.lock();
         for message in opening(&state.living()) {
-            if link.write(&as_line(&message)).is_err() {
+            if link.write(&message.to_line()).is_err() {
                 break;
             }
         }
@@ -152,7 +147,7 @@ impl Links {
         if let Present::Open(link) = &state.present {
             for message in messages(link.daemon, &living) {
                 // If the connection breaks, the next daemon gets them.
-                let _ = link.write(&as_line(&message));
+                let _ = link.write(&message.to_line());
             }
         }
     }

@@ -125,7 +125,7 @@ async fn daemon_serves_its_hosts_through_jumps_of_the_clock() {
     // Writes the config.
     home.proxy([Server::lazy("a")]).serve().await.end().await;
     home.wait_until_nothing_is_left().await;
-    let mut daemon = home.prepare(&["run"]);
+    let mut daemon = home.prepare(&["daemon", "run"]);
     daemon.envs(clock.variables()).kill_on_drop(true).stdout(std::process::Stdio::piped());
     let _daemon = daemon.spawn().expect("dormouse runs");
     eventually("the daemon runs", || home.daemons().len() == 1).await;

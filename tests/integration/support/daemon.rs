@@ -87,22 +87,28 @@ impl DaemonHome {
         eventually("there is another daemon", is_other).await;
     }
 
-    /// Runs `dormouse daemon` for the config that the hosts use, and returns its exit code and its
-    /// output.
+    /// Runs `dormouse daemon` for the config that the hosts use.
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.run(&[&["daemon"], arguments].concat()).await
+    }
+
+    /// Runs a command of dormouse for the config that the hosts use, and returns its exit code and
+    /// its output.
+    pub async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.prepare(arguments).output().await.expect("dormouse runs");
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8(said).expect("UTF-8"))
     }
 
-    /// Returns the command that [`Self::command`] runs.
+    /// Returns the text of the config.
+    pub fn config(&self) -> String {
+        fs::read_to_string(self.path().join("dormouse.json")).expect("it was written")
+    }
+
+    /// Returns the command that [`Self::run`] runs.
     pub fn prepare(&self, arguments: &[&str]) -> tokio::process::Command {
         let mut command = dormouse();
-        command
-            .arg("daemon")
-            .args(arguments)
-            .arg("--config")
-            .arg(self.path().join("dormouse.json"));
+        command.args(arguments).arg("--config").arg(self.path().join("dormouse.json"));
         command.env("XDG_CACHE_HOME", self.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.path());
         command.env("XDG_DATA_HOME", self.path().join("data"));

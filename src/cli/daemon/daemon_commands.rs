@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use nix::{errno::Errno, unistd::Pid};
 
-use super::{client::start_daemon, place, process};
+use super::{accepting, own_place, thin_client::start_daemon};
 use crate::{
     base::{own_program, read_text},
     cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
@@ -17,14 +17,14 @@ use crate::{
 };
 
 /// Maximum time for a daemon to end: longer than it waits for calls in flight.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(in crate::cli) fn run(
     options: &Options,
     command: DaemonSubcommand,
 ) -> anyhow::Result<ExitCode> {
     if let DaemonSubcommand::Run { always } = command {
-        return process::run(options, always);
+        return accepting::run(options, always);
     }
     let config = settings::find_path(options)?;
     match command {
@@ -41,7 +41,7 @@ pub(in crate::cli) fn run(
 /// those that do not answer.
 fn send_all(config: &Path, command: DaemonCommand) -> Vec<DaemonStatus> {
     let mut states = Vec::new();
-    for place in place::places_of(config) {
+    for place in own_place::places_of(config) {
         match send(&place, command) {
             Ok(state) => states.extend(state),
             Err(error) => errln!("dormouse: {error}"),
@@ -74,7 +74,7 @@ fn stop(config: &Path) -> anyhow::Result<ExitCode> {
     }
     for DaemonStatus { pid, .. } in running {
         if !wait_until_ended(pid) {
-            bail!("the daemon (process {pid}) did not end within {STOP_TIMEOUT:?}; kill it");
+            bail!("the daemon (process {pid}) did not end within {END_TIMEOUT:?}; kill it");
         }
         outln!("the daemon (process {pid}) has ended");
     }
@@ -82,7 +82,7 @@ fn stop(config: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn restart(config: &Path) -> anyhow::Result<ExitCode> {
-    let place = place::place_of(config).context("cannot run a daemon: HOME is not set")?;
+    let place = own_place::place_of(config).context("cannot run a daemon: HOME is not set")?;
     let replaced = send_all(config, DaemonCommand::End(Redial::AtOnce));
     let program = own_program().context("cannot find the path of this program")?;
     // A client may start it first.
@@ -97,8 +97,8 @@ fn restart(config: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn logs(config: &Path) -> anyhow::Result<ExitCode> {
-    let mut places = place::places_of(config);
-    places.extend(place::place_of(config).filter(|_| places.is_empty()));
+    let mut places = own_place::places_of(config);
+    places.extend(own_place::place_of(config).filter(|_| places.is_empty()));
     for place in places {
         let path = place.log();
         let log = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -111,7 +111,7 @@ fn logs(config: &Path) -> anyhow::Result<ExitCode> {
 fn wait_until_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().map(Pid::from_raw) else { return true };
     let begun = Instant::now();
-    while begun.elapsed() < STOP_TIMEOUT {
+    while begun.elapsed() < END_TIMEOUT {
         if nix::sys::signal::kill(pid, None) == Err(Errno::ESRCH) {
             return true;
         }

@@ -6,13 +6,16 @@ use anyhow::Context as _;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{place, state::DaemonState, world};
+use super::{
+    daemon_state::{DaemonIdentity, DaemonState},
+    own_place, served_host,
+};
 use crate::{
     cli::{runtime, settings, shared_flags::Options, signals},
     config::Settings,
     daemon::{Build, Listener, READY, Redial},
     downstream::DaemonPool,
-    upstream::{ProcessServices, Watchdog},
+    upstream::Watchdog,
 };
 
 /// Interval at which the daemon checks that clients can find it.
@@ -20,13 +23,13 @@ const CHECK_PERIOD: Duration = Duration::from_secs(2);
 /// Delay after a connection could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum time for calls in flight when a user has stopped the daemon.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+const CALLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the daemon until it ends.
 pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = std::path::absolute(&file.path)?;
-    let place = place::place_of(&config).context("cannot run the daemon: HOME is not set")?;
+    let place = own_place::place_of(&config).context("cannot run the daemon: HOME is not set")?;
     // The clients' configs count; this is about the daemon alone.
     let settings = settings::parse(&file, options).map(|config| config.settings);
     let idle_timeout = settings
@@ -40,9 +43,8 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
     let ended = runtime.block_on(async {
         let listener = Listener::bind(&place)?;
         let pool = DaemonPool::new(watchdog.clone(), auth);
-        let services =
-            ProcessServices { watchdog: watchdog.clone(), pool: Some(Arc::new(pool.clone())) };
-        let state = DaemonState::new(config, build, services);
+        let daemon = DaemonIdentity { config, build, pool: pool.clone() };
+        let state = DaemonState::new(daemon, watchdog.clone());
         outln!("{READY}");
         tracing::info!(config = %file.path.display(), "the daemon accepts hosts");
         let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
@@ -104,7 +106,7 @@ async fn accept(
 fn greet_on_thread(stream: UnixStream, state: &Arc<DaemonState>) {
     let state = state.clone();
     let thread = std::thread::Builder::new().name("host".to_owned());
-    if let Err(error) = thread.spawn(move || world::greet(&stream, &state)) {
+    if let Err(error) = thread.spawn(move || served_host::greet(&stream, &state)) {
         tracing::warn!(%error, "cannot start a thread for a client");
     }
 }
@@ -126,7 +128,7 @@ async fn idle(mut hosts: watch::Receiver<usize>, timeout: Option<Duration>) {
 async fn wait_for_hosts(state: &DaemonState, asked: &CancellationToken) {
     let limit = match *state.ending().borrow() {
         Some(Redial::AtOnce) => None,
-        Some(Redial::WhenNeeded) | None => Some(STOP_TIMEOUT),
+        Some(Redial::WhenNeeded) | None => Some(CALLS_TIMEOUT),
     };
     let mut hosts = state.hosts();
     let limit = async {

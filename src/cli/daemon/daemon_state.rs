@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     daemon::{Build, DaemonCommand, DaemonStatus, Hello, Redial},
-    upstream::ProcessServices,
+    downstream::DaemonPool,
+    upstream::{ProcessServices, ServerPool, Watchdog},
 };
 
-/// A daemon, as the threads of its clients see it.
+/// A process that serves hosts, as the threads of its clients see it.
 pub(super) struct DaemonState {
-    config: PathBuf,
-    build: Option<Build>,
+    /// `None` for a process that serves only the host that has started it.
+    daemon: Option<DaemonIdentity>,
     started: Instant,
     /// The number of hosts that are served.
     hosts: watch::Sender<usize>,
@@ -24,16 +25,29 @@ pub(super) struct DaemonState {
     pub(super) services: ProcessServices,
 }
 
+/// The facts about a daemon that a process for one host does not have.
+pub(super) struct DaemonIdentity {
+    pub(super) config: PathBuf,
+    pub(super) build: Build,
+    pub(super) pool: DaemonPool,
+}
+
 impl DaemonState {
-    pub(super) fn new(config: PathBuf, build: Build, services: ProcessServices) -> Arc<Self> {
-        Arc::new(Self { config, build: Some(build), services, ..Self::of_one_host() })
+    pub(super) fn new(daemon: DaemonIdentity, watchdog: Watchdog) -> Arc<Self> {
+        let pool: Arc<dyn ServerPool> = Arc::new(daemon.pool.clone());
+        let services = ProcessServices { watchdog, pool: Some(pool) };
+        Arc::new(Self { daemon: Some(daemon), services, ..Self::of_one_host() })
+    }
+
+    /// Returns the servers that the hosts of the daemon share.
+    pub(super) fn pool(&self) -> Option<&DaemonPool> {
+        self.daemon.as_ref().map(|daemon| &daemon.pool)
     }
 
     /// Returns the state of a process that serves its own host.
     pub(super) fn of_one_host() -> Self {
         Self {
-            config: PathBuf::new(),
-            build: None,
+            daemon: None,
             started: Instant::now(),
             hosts: watch::Sender::new(0),
             ending: watch::Sender::new(None),
@@ -44,7 +58,7 @@ impl DaemonState {
 
     /// Returns whether other hosts can be served by the same process.
     pub(super) fn is_shared(&self) -> bool {
-        self.build.is_some()
+        self.daemon.is_some()
     }
 
     /// Counts a host until the returned value is dropped.
@@ -73,8 +87,9 @@ impl DaemonState {
     /// Returns whether a client has to be served by another daemon: this one is ending. It ends if
     /// the client's program is newer.
     pub(super) fn yields_to(&self, client: &Hello) -> bool {
-        let is_newer = |own: &Build| client.can_start_build && client.build.is_newer_than(own);
-        if self.build.as_ref().is_some_and(is_newer) {
+        let is_newer =
+            |own: &DaemonIdentity| client.can_start_build && client.build.is_newer_than(&own.build);
+        if self.daemon.as_ref().is_some_and(is_newer) {
             let version = client.build.version();
             tracing::info!(version, "a newer program replaces this daemon");
             self.end(Redial::AtOnce);
@@ -84,10 +99,11 @@ impl DaemonState {
 
     /// Obeys a command. Returns the state before it.
     pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
+        let DaemonIdentity { config, build, .. } = self.daemon.as_ref()?;
         let status = DaemonStatus {
             pid: std::process::id(),
-            build: self.build.clone()?,
-            config: self.config.clone(),
+            build: build.clone(),
+            config: config.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
             hosts: *self.hosts.borrow(),
         };

@@ -8,7 +8,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use url::Url;
 
-use super::{choice, state::DaemonState};
+use super::{choice, daemon_state::DaemonState};
 use crate::{
     auth::{Browser, has_screen},
     base::random_token,
@@ -26,6 +26,7 @@ use crate::{
         only_host::{self, EarlierSession, HostLink},
     },
     proxy::Fleet,
+    upstream::Joining,
     wire::{HostStreams, Message, Notification, Raw},
 };
 
@@ -51,6 +52,10 @@ pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
                 serve(*hello, stream, state);
             }
         }
+        Ok(Greeting::Join { hello, server }) => {
+            let _counted = state.count_host();
+            serve_server(&hello, &server, stream, state);
+        }
         Ok(Greeting::Command(command)) => {
             if let Some(status) = state.obey(command) {
                 let _ = write_greeting(stream, &Welcome::Status(status));
@@ -65,7 +70,7 @@ pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
 pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
-    let world = match World::prepare(&hello, &notices, state) {
+    let world = match ServedHost::prepare(&hello, &notices, state) {
         Ok(Some(world)) => world,
         Ok(None) => {
             let _ = write_greeting(stream, &Welcome::InProcess);
@@ -96,6 +101,34 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     });
 }
 
+/// Gives a command the stream to a server that hosts share, until the command ends.
+fn serve_server(hello: &Hello, server: &str, stream: &UnixStream, state: &DaemonState) {
+    // The log of the command is its own.
+    let (notices, _unread) = mpsc::channel(1);
+    let prepared = ServedHost::prepare(hello, &notices, state).ok().flatten();
+    let config = prepared.map(|prepared| prepared.parsed.config);
+    let wanted = config.as_ref().and_then(|config| {
+        let server = config.servers.iter().find(|known| known.name == server && known.enabled)?;
+        Some((server, &config.settings)).filter(|(server, _)| server.shared_identity().is_some())
+    });
+    let (Some((config, settings)), Some(pool)) = (wanted, state.pool()) else {
+        let _ = write_greeting(stream, &Welcome::InProcess);
+        return;
+    };
+    let joining = Joining {
+        config,
+        lineage: settings.lineage.as_deref(),
+        max_message_bytes: settings.limits.max_message_bytes,
+    };
+    let outcome = write_greeting(stream, &Welcome::Joined)
+        .and_then(|()| stream.set_read_timeout(None))
+        .and_then(|()| stream.set_write_timeout(None))
+        .and_then(|()| pool.serve_process(&joining, stream.try_clone()?));
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "cannot serve a command");
+    }
+}
+
 /// The notices from and to the client.
 struct Channel {
     method: String,
@@ -104,14 +137,14 @@ struct Channel {
 }
 
 /// The config, the environment and the log of a host.
-struct World {
+struct ServedHost {
     source: ConfigSource,
     parsed: ParsedConfig,
     browser: Browser,
     log: tracing::Dispatch,
 }
 
-impl World {
+impl ServedHost {
     /// Reads the config as the client would. Returns `None` if the client has to serve the host.
     fn prepare(
         hello: &Hello,
@@ -167,8 +200,7 @@ impl World {
         kept.set_write_timeout(Some(Duration::from_millis(500)))?;
         while let Ok(notice) = unsent.try_recv() {
             let notice = Notification { method: method.clone(), params: Some(notice) };
-            let line = [&*Message::Notification(notice).to_bytes(), b"\n"].concat();
-            (&kept).write_all(&line)?;
+            (&kept).write_all(&Message::Notification(notice).to_line())?;
         }
         Ok(())
     }

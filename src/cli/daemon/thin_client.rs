@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use super::{choice, invocation::Invocation, place, state::DaemonState, world};
+use super::{choice, daemon_state::DaemonState, invocation::Invocation, own_place, served_host};
 use crate::{
     auth::open_here,
     base::own_program,
@@ -82,7 +82,7 @@ impl ThinClient {
             return None;
         }
         Some(Self {
-            place: place::place_of(&config)?,
+            place: own_place::place_of(&config)?,
             config,
             build: Build::of_process().ok()?,
             program: env::current_exe().ok()?,
@@ -145,25 +145,35 @@ impl ThinClient {
     }
 
     fn hello(&self, resumption: Resumption) -> anyhow::Result<Hello> {
-        let Resumption { earlier_daemons, loads, failures: _ } = resumption;
-        Ok(Hello {
-            build: self.build.clone(),
-            can_start_build: Build::at(&self.program).is_ok_and(|present| present == self.build),
-            arguments: env::args_os().collect(),
-            directory: settings::working_directory()?,
-            variables: env::vars_os().collect(),
-            has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
-            earlier_daemons,
-            loads,
-        })
+        let can_start_build = Build::at(&self.program).is_ok_and(|present| present == self.build);
+        hello(self.build.clone(), can_start_build, resumption)
     }
+}
+
+/// Returns the greeting of a command, which does not replace a daemon.
+pub(super) fn hello_of_command() -> anyhow::Result<Hello> {
+    hello(Build::of_process()?, false, Resumption::default())
+}
+
+fn hello(build: Build, can_start_build: bool, resumption: Resumption) -> anyhow::Result<Hello> {
+    let Resumption { earlier_daemons, loads, failures: _ } = resumption;
+    Ok(Hello {
+        build,
+        can_start_build,
+        arguments: env::args_os().collect(),
+        directory: settings::working_directory()?,
+        variables: env::vars_os().collect(),
+        has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
+        earlier_daemons,
+        loads,
+    })
 }
 
 fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
     let (near, far) = UnixStream::pair()?;
     thread::spawn(move || {
         let state = DaemonState::of_one_host();
-        world::serve(hello, &far, &state);
+        served_host::serve(hello, &far, &state);
         drop(far);
         state.services.watchdog.end();
     });
@@ -173,7 +183,7 @@ fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
             Ok(Redialed::Connected(Connection { reading, writing, notices, max_line }))
         }
         Welcome::Refused { message, .. } => Ok(Redialed::Refused(message)),
-        Welcome::Ending | Welcome::InProcess | Welcome::Status(_) => {
+        Welcome::Ending | Welcome::InProcess | Welcome::Joined | Welcome::Status(_) => {
             anyhow::bail!("the config no longer allows to serve this host")
         }
     }
@@ -183,5 +193,5 @@ fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
 pub(super) fn start_daemon(place: &DaemonPlace, program: &Path, config: &Path) -> io::Result<()> {
     let arguments = ["daemon", "run", "--config"].map(OsString::from);
     let arguments: Vec<OsString> = arguments.into_iter().chain([config.into()]).collect();
-    start(place, program, &arguments, &place::variables_of_daemon())
+    start(place, program, &arguments, &own_place::variables_of_daemon())
 }
