@@ -50,6 +50,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     server.startup = Startup::Lazy;
     server.settings.timeouts.load =
         probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });
+    let is_shared = server.shared_identity().is_some();
     server.connecting.isolation = Isolation::Shared;
     server.settings.max_result_bytes = None;
     config.settings.lists.surface = Surface::Discover;
@@ -64,7 +65,11 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
             "tool_input": input,
         },
     });
-    let services = services(&file, options, &config.settings);
+    let services = if is_shared {
+        services(&file, options, &config.settings)
+    } else {
+        ProcessServices::default()
+    };
     let call = call(config, services, storage, auth, Raw::encode(&arguments));
     let outcome = runtime()?.block_on(call)?;
     Ok(print(&outcome, wanted.json))

@@ -43,6 +43,11 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
 
 /// Returns a sentence for each server of which several hosts have a process each.
 fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
+    // Hosts of one daemon can share, and no others.
+    let daemon = reports.first().and_then(|report| report.pid);
+    if reports.iter().any(|report| report.pid != daemon) {
+        return Vec::new();
+    }
     let processes = |name: &str| {
         let servers = reports.iter().flat_map(|report| &report.servers);
         servers.filter(|server| server.name == name).map(|server| server.awake).sum::<usize>()

@@ -19,11 +19,11 @@ struct KnownServer {
     reason: &'static str,
 }
 
-/// Well-known servers that can be shared safely, whatever directory they are started in. A server
-/// that asks for roots, or whose tools depend on earlier calls, is not among them.
-const KNOWN_SERVERS: [KnownServer; 14] = [
+/// Well-known servers that can be shared safely. A server that asks for roots, or whose tools depend
+/// on earlier calls, is not among them.
+const KNOWN_SERVERS: [KnownServer; 13] = [
     KnownServer { name: "@upstash/context7-mcp", reason: "looks up documentation" },
-    KnownServer { name: "mcp-server-fetch", reason: "fetches each page anew" },
+    KnownServer { name: "mcp-server-fetch", reason: "fetches each page again" },
     KnownServer { name: "mcp-server-time", reason: "tells the time" },
     KnownServer {
         name: "@modelcontextprotocol/server-memory",
@@ -36,18 +36,21 @@ const KNOWN_SERVERS: [KnownServer; 14] = [
     KnownServer { name: "firecrawl-mcp", reason: "fetches pages through a service" },
     KnownServer { name: "@modelcontextprotocol/server-github", reason: "calls an API" },
     KnownServer { name: "github-mcp-server", reason: "calls an API" },
-    KnownServer { name: "ghcr.io/github/github-mcp-server", reason: "calls an API" },
     KnownServer { name: "@notionhq/notion-mcp-server", reason: "calls an API" },
     KnownServer { name: "@modelcontextprotocol/server-slack", reason: "calls an API" },
 ];
 
-/// Programs that start another program, which an argument names.
-const LAUNCHERS: [&str; 9] =
-    ["npx", "bunx", "pnpx", "pnpm", "uvx", "uv", "pipx", "docker", "podman"];
+/// Programs that start another program, which their first argument after flags names.
+const LAUNCHERS: [&str; 4] = ["npx", "bunx", "pnpx", "uvx"];
+/// Flags of launchers that do not change what is started.
+const HARMLESS_FLAGS: [&str; 5] = ["-y", "--yes", "-q", "--quiet", "--offline"];
+/// A flag, and a variable, with which a call of one client changes the tools of all.
+const DYNAMIC_TOOLS: [&str; 2] = ["--dynamic-toolsets", "GITHUB_DYNAMIC_TOOLSETS"];
 
-/// Variables that a process needs, and that do not decide what a server does.
-const INDECISIVE_VARIABLES: [&str; 8] =
-    ["PATH", "SHELL", "TERM", "TMPDIR", "TEMP", "TMP", "LOGNAME", "NUMBER_OF_PROCESSORS"];
+/// Variables that do not decide what a server does.
+const INDECISIVE_VARIABLES: [&str; 2] = ["TERM", "NUMBER_OF_PROCESSORS"];
+/// Variables that do not decide what a well-known server does.
+const INDECISIVE_FOR_KNOWN: [&str; 6] = ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "LOGNAME"];
 
 /// The facts that decide what a process of a server is. Two servers with the same facts can be one
 /// process.
@@ -56,7 +59,6 @@ pub(crate) struct LaunchIdentity {
     program: PathBuf,
     args: Vec<String>,
     env: BTreeMap<String, String>,
-    /// `None` if the directory does not matter.
     directory: Option<PathBuf>,
     variables: BTreeMap<OsString, OsString>,
     protocol: Protocol,
@@ -79,16 +81,18 @@ impl ServerConfig {
             return None;
         }
         let is_decisive = |name: &OsStr| {
-            launch.inherit_env || !INDECISIVE_VARIABLES.iter().any(|other| name == *other)
+            let is_in = |names: &[&str]| names.iter().any(|other| name == *other);
+            launch.inherit_env
+                || !(is_in(&INDECISIVE_VARIABLES) || is_known && is_in(&INDECISIVE_FOR_KNOWN))
         };
         let inherited = launch.inherited_variables().into_iter();
         let variables = inherited.filter(|(name, _)| is_decisive(name));
-        let directory = launch.starting_directory();
         Some(LaunchIdentity {
             program: program_of(launch),
             args: launch.args.clone(),
             env: launch.env.clone(),
-            directory: directory.filter(|_| !is_known || launch.cwd.is_some()),
+            // A launcher may find another program, or secrets, in another directory.
+            directory: launch.starting_directory(),
             variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
             protocol: self.connecting.protocol,
             load_timeout: self.settings.timeouts.load,
@@ -127,7 +131,10 @@ impl ServerConfig {
 
 /// Returns why a server can be shared although its config does not say so.
 pub(crate) fn reason_to_share(launch: &Launch) -> Option<&'static str> {
-    let name = published_name(launch)?;
+    let has_dynamic_tools = DYNAMIC_TOOLS.iter().any(|name| {
+        launch.args.iter().any(|word| word.contains(name)) || launch.env.contains_key(*name)
+    });
+    let name = published_name(launch).filter(|_| !has_dynamic_tools)?;
     KNOWN_SERVERS.iter().find(|known| known.name == name).map(|known| known.reason)
 }
 
@@ -135,10 +142,8 @@ pub(crate) fn reason_to_share(launch: &Launch) -> Option<&'static str> {
 fn published_name(launch: &Launch) -> Option<String> {
     let program = Path::new(&launch.command).file_stem()?.to_str()?;
     let name = if LAUNCHERS.contains(&program) {
-        // `npx -y NAME`, `uv tool run NAME`, `docker run -i --rm -e A=b NAME`
-        let is_name =
-            |word: &&String| !word.starts_with('-') && (word.contains('-') || word.contains('/'));
-        launch.args.iter().find(is_name)?
+        // Any other flag may have a value, or name another package.
+        launch.args.iter().find(|word| !HARMLESS_FLAGS.contains(&word.as_str()))?
     } else {
         program
     };
@@ -189,8 +194,13 @@ mod tests {
             (&["/usr/bin/npx", "@modelcontextprotocol/server-memory"], true),
             (&["uvx", "mcp-server-time", "--local-timezone=UTC"], true),
             (&["uvx", "mcp-server-fetch==2025.4.7"], true),
-            (&["docker", "run", "-i", "--rm", "ghcr.io/github/github-mcp-server:v1"], true),
             (&["github-mcp-server", "stdio"], true),
+            (&["github-mcp-server", "stdio", "--dynamic-toolsets"], false),
+            (&["docker", "run", "--env-file", ".env", "github-mcp-server"], false),
+            (&["docker", "run", "--name", "mcp-server-time", "image"], false),
+            (&["uv", "run", "mcp-server-time"], false),
+            (&["uvx", "--from", "mypkg", "mcp-server-time"], false),
+            (&["npx", "-p", "mypkg", "mcp-server-time"], false),
             (&["npx", "-y", "@playwright/mcp"], false),
             (&["npx", "-y", "@modelcontextprotocol/server-filesystem", "mcp-server-time"], false),
             (&["node", "mcp-server-time"], false),
@@ -210,7 +220,8 @@ mod tests {
         let home = &[("HOME", "/h"), ("TERM", "xterm")][..];
         let same = identity(auto, time, "/one", home);
         assert!(same.is_some());
-        assert!(same == identity(auto, time, "/two", &[("HOME", "/h"), ("TERM", "dumb")]));
+        assert!(same == identity(auto, time, "/one", &[("HOME", "/h"), ("TERM", "dumb")]));
+        assert!(same != identity(auto, time, "/two", home));
         assert!(same != identity(auto, time, "/one", &[("HOME", "/i")]));
         assert!(same != identity(auto, &["uvx", "mcp-server-time", "--x"], "/one", home));
         let own = &["./server"][..];

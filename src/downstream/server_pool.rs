@@ -42,8 +42,9 @@ struct PooledServer {
     fleet: Arc<Fleet>,
     /// The number of fleets that use it.
     users: usize,
-    /// Incremented whenever a fleet joins, so that a departure does not end what is used again.
-    joins: u64,
+    /// Incremented whenever a fleet joins or leaves, so that only the last departure ends the
+    /// server.
+    changes: u64,
 }
 
 impl DaemonPool {
@@ -70,8 +71,8 @@ impl DaemonPool {
         self.0.tasks.wait().await;
     }
 
-    /// Serves another process of the user as the host of one server until it closes its end, on
-    /// this thread. A server that is not for sharing is refused by closing the stream.
+    /// Serves another process of the user as the host of one server, on this thread, until it
+    /// closes its end or `stop` is cancelled. A server that is not for sharing is refused by closing the stream.
     ///
     /// # Errors
     /// If the stream cannot be used.
@@ -80,6 +81,7 @@ impl DaemonPool {
         &self,
         joining: &Joining<'_>,
         stream: std::os::unix::net::UnixStream,
+        stop: &CancellationToken,
     ) -> std::io::Result<()> {
         let Some(identity) = joining.config.shared_identity() else { return Ok(()) };
         let config = config_of(joining);
@@ -87,7 +89,9 @@ impl DaemonPool {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
             let fleet = self.admit(&identity, || config);
-            self.clone().serve(identity, fleet, stream).await;
+            let serving = self.clone().serve(identity, fleet, stream, stop.clone());
+            // The task ends with the stream; a panic has been logged.
+            let _ = self.0.tasks.spawn(serving).await;
             Ok(())
         })
     }
@@ -98,37 +102,43 @@ impl DaemonPool {
         let mut servers = self.0.servers.lock();
         if let Some(server) = servers.iter_mut().find(|server| server.identity == *identity) {
             server.users += 1;
-            server.joins += 1;
+            server.changes += 1;
             return server.fleet.clone();
         }
         let PoolInner { services, auth, .. } = &*self.0;
         let fleet = Fleet::new(make(), services, Storage::default(), auth.clone());
         let identity = identity.clone();
-        servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, joins: 0 });
+        servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, changes: 0 });
         fleet
     }
 
-    /// Serves a fleet as the host of one server until it closes its end.
-    async fn serve<S>(self, identity: LaunchIdentity, fleet: Arc<Fleet>, stream: S)
-    where
+    /// Serves a fleet as the host of one server until it closes its end or `stop` is cancelled.
+    async fn serve<S>(
+        self,
+        identity: LaunchIdentity,
+        fleet: Arc<Fleet>,
+        stream: S,
+        stop: CancellationToken,
+    ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (input, output) = tokio::io::split(stream);
         let host = LineHost::attach(fleet.clone(), output);
         // The fleet is gone, however the stream ended.
-        let _ = self.0.ending.run_until_cancelled(host.read(input)).await;
+        let _ = stop.run_until_cancelled(host.read(input)).await;
         host.end().await;
-        self.leave(&identity, &fleet).await;
+        let tasks = self.0.tasks.clone();
+        tasks.spawn(async move { self.leave(&identity, &fleet).await });
     }
 
     /// Counts a fleet as gone, and ends the server if no other fleet joins for a time.
     async fn leave(&self, identity: &LaunchIdentity, fleet: &Fleet) {
-        let Some(joins) = self.with(identity, |server| {
+        let count = |server: &mut PooledServer| {
             server.users -= 1;
-            server.joins
-        }) else {
-            return;
+            server.changes += 1;
+            server.changes
         };
+        let Some(changes) = self.with(identity, fleet, count) else { return };
         // The next fleet gets another attempt, and not the strikes of this one.
         let has_failed = fleet.operator().overview().iter().any(|server| server.status.strikes > 0);
         if !has_failed {
@@ -137,7 +147,7 @@ impl DaemonPool {
         let unused = {
             let mut servers = self.0.servers.lock();
             let is_unused = |server: &PooledServer| {
-                server.identity == *identity && server.users == 0 && server.joins == joins
+                server.identity == *identity && server.users == 0 && server.changes == changes
             };
             let position = servers.iter().position(is_unused);
             position.map(|position| servers.swap_remove(position))
@@ -150,10 +160,14 @@ impl DaemonPool {
     fn with<T>(
         &self,
         identity: &LaunchIdentity,
+        fleet: &Fleet,
         change: impl FnOnce(&mut PooledServer) -> T,
     ) -> Option<T> {
         let mut servers = self.0.servers.lock();
-        servers.iter_mut().find(|server| server.identity == *identity).map(change)
+        let is_it = |server: &&mut PooledServer| {
+            server.identity == *identity && std::ptr::eq(Arc::as_ptr(&server.fleet), fleet)
+        };
+        servers.iter_mut().find(is_it).map(change)
     }
 }
 
@@ -167,7 +181,8 @@ impl ServerPool for DaemonPool {
                 let fleet = pool.admit(&identity, || config);
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
-                tasks.spawn(pool.serve(identity, fleet, far));
+                let stop = pool.0.ending.clone();
+                tasks.spawn(pool.serve(identity, fleet, far, stop));
                 Box::new(near) as PoolStream
             });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.

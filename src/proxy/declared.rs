@@ -21,6 +21,10 @@ fn without_hosts() -> Raw {
 
 /// Returns the union of the capabilities of all hosts that may use an instance.
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
+    // The hosts of a pool come and go.
+    if fleet.settings().wrapping == Wrapping::Pooled {
+        return without_hosts();
+    }
     let hosts = fleet.hosts_of(instance);
     let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
     if clients.peek().is_none() {
@@ -36,9 +40,8 @@ pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> R
             union = edit::set(&union, &name, &both);
         }
     }
-    // A server must not work in the roots of one host for another, which may come later.
-    let may_have_roots = is_sole(&hosts) && fleet.settings().wrapping != Wrapping::Pooled;
-    if may_have_roots { union } else { edit::without(&union, &["roots"]) }
+    // A server must not work in the roots of one host for another.
+    if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
 }
 
 pub(super) fn declares_more(

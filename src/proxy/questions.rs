@@ -12,6 +12,7 @@ use super::{
     known_tasks,
 };
 use crate::{
+    config::Wrapping,
     peer::{Peer, Pulse},
     protocol::{Era, error, method},
     upstream::Question,
@@ -127,8 +128,9 @@ fn addressee(
     let mut hosts = fleet.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
-    if method == method::ROOTS_LIST && !is_alone {
-        // Roots are declared to a server only if it has one host.
+    let is_pooled = fleet.settings().wrapping == Wrapping::Pooled;
+    if method == method::ROOTS_LIST && (!is_alone || is_pooled) {
+        // Roots are declared to a server only if it has one host, and will have no other.
         return None;
     }
     let mut able = hosts.into_iter().rev().filter(|host| {

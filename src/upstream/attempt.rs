@@ -121,11 +121,16 @@ impl ConnectAttempt {
         let mut clock = PhaseClock::start();
         let opened = self.within("connecting", self.open(spoken)).await?;
         clock.timing.opening = clock.lap();
+        // The pool speaks every era, and would try again to connect a server that has failed.
+        let plan = match plan {
+            HandshakePlan::First(era) if opened.carrier.is_pooled() => HandshakePlan::Only(era),
+            plan => plan,
+        };
         let met = self.handshake(&opened.peer, plan, spoken, with_catalog, &mut clock).await;
         let failure = match met {
             Ok((greeting, mut terms, catalog)) => {
                 if opened.carrier.is_pooled() {
-                    // The pool speaks more eras than the server behind it.
+                    // The eras of the pool are not those of the server behind it.
                     terms.spoken = spoken;
                 }
                 let OpenedConnection { peer, carrier, activity, noise } = opened;

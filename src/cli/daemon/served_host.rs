@@ -54,7 +54,11 @@ pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
         }
         Ok(Greeting::Join { hello, server }) => {
             let _counted = state.count_host();
-            serve_server(&hello, &server, stream, state);
+            if state.ending().borrow().is_some() {
+                let _ = write_greeting(stream, &Welcome::Ending);
+            } else {
+                serve_server(&hello, &server, stream, state);
+            }
         }
         Ok(Greeting::Command(command)) => {
             if let Some(status) = state.obey(command) {
@@ -70,8 +74,8 @@ pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
 pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
-    let world = match ServedHost::prepare(&hello, &notices, state) {
-        Ok(Some(world)) => world,
+    let host = match ServedHost::prepare(&hello, &notices, state) {
+        Ok(Some(host)) => host,
         Ok(None) => {
             let _ = write_greeting(stream, &Welcome::InProcess);
             return;
@@ -82,12 +86,12 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
             return;
         }
     };
-    let max_line = world.parsed.config.settings.limits.max_message_bytes;
+    let max_line = host.parsed.config.settings.limits.max_message_bytes;
     let welcome = Welcome::Serving { notices: method.clone(), max_line };
     if write_greeting(stream, &welcome).is_err() {
         return;
     }
-    let log = world.log.clone();
+    let log = host.log.clone();
     let channel = Channel { method, notices, outgoing };
     let earlier = EarlierSession {
         // The ids of each daemon are in a range of their own.
@@ -95,7 +99,7 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
         loads: hello.loads,
     };
     tracing::dispatcher::with_default(&log, || {
-        if let Err(error) = world.run(stream, channel, earlier, state) {
+        if let Err(error) = host.run(stream, channel, earlier, state) {
             tracing::error!(error = %format!("{error:#}"), "cannot serve the host");
         }
     });
@@ -123,7 +127,7 @@ fn serve_server(hello: &Hello, server: &str, stream: &UnixStream, state: &Daemon
     let outcome = write_greeting(stream, &Welcome::Joined)
         .and_then(|()| stream.set_read_timeout(None))
         .and_then(|()| stream.set_write_timeout(None))
-        .and_then(|()| pool.serve_process(&joining, stream.try_clone()?));
+        .and_then(|()| pool.serve_process(&joining, stream.try_clone()?, &state.stop));
     if let Err(error) = outcome {
         tracing::debug!(%error, "cannot serve a command");
     }
