@@ -19,8 +19,8 @@ struct KnownServer {
     reason: &'static str,
 }
 
-/// Well-known servers that can be shared safely. A server that asks for roots, or whose tools depend
-/// on earlier calls, is not among them.
+/// Well-known servers that can be shared safely. A server that asks for roots, or whose tools
+/// depend on earlier calls, is not among them.
 const KNOWN_SERVERS: [KnownServer; 13] = [
     KnownServer { name: "@upstash/context7-mcp", reason: "looks up documentation" },
     KnownServer { name: "mcp-server-fetch", reason: "fetches each page again" },

@@ -71,8 +71,9 @@ impl DaemonPool {
         self.0.tasks.wait().await;
     }
 
-    /// Serves another process of the user as the host of one server, on this thread, until it
-    /// closes its end or `stop` is cancelled. A server that is not for sharing is refused by closing the stream.
+    /// Serves another process of the user as the host of one server, on this thread, until the
+    /// process closes its end or `stop` is cancelled. A server that is not for sharing is refused
+    /// by closing the stream.
     ///
     /// # Errors
     /// If the stream cannot be used.

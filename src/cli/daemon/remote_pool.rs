@@ -16,8 +16,8 @@ struct RemotePool {
     place: DaemonPlace,
 }
 
-/// Returns the servers of the daemon for a config. Returns `None` if the daemon serves no hosts with
-/// it. The daemon is not started.
+/// Returns the servers of the daemon for a config. Returns `None` if the daemon is not wanted. The
+/// daemon is not started.
 pub(in crate::cli) fn remote_pool(
     file: &ConfigFile,
     options: &Options,
