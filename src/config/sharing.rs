@@ -130,7 +130,7 @@ impl ServerConfig {
 }
 
 /// Returns why a server can be shared although its config does not say so.
-pub(crate) fn reason_to_share(launch: &Launch) -> Option<&'static str> {
+fn reason_to_share(launch: &Launch) -> Option<&'static str> {
     let has_dynamic_tools = DYNAMIC_TOOLS.iter().any(|name| {
         launch.args.iter().any(|word| word.contains(name)) || launch.env.contains_key(*name)
     });
@@ -159,12 +159,12 @@ fn program_of(launch: &Launch) -> PathBuf {
         return launch.starting_directory().unwrap_or_default().join(command);
     }
     let path = launch.env.get("PATH").map(OsString::from).or_else(|| {
-        let inherited = launch.inherited_variables().into_iter();
-        inherited.clone().find(|(name, _)| *name == "PATH").map(|(_, value)| value.to_owned())
+        let mut inherited = launch.inherited_variables().into_iter();
+        inherited.find(|(name, _)| *name == "PATH").map(|(_, value)| value.to_owned())
     });
     let directories = path.unwrap_or_default();
-    let found = std::env::split_paths(&directories).map(|directory| directory.join(command));
-    found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| command.to_owned())
+    let mut found = std::env::split_paths(&directories).map(|directory| directory.join(command));
+    found.find(|path| path.is_file()).unwrap_or_else(|| command.to_owned())
 }
 
 #[cfg(test)]

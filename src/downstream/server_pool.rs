@@ -72,25 +72,23 @@ impl DaemonPool {
     }
 
     /// Serves another process of the user as the host of one server, on this thread, until the
-    /// process closes its end or `stop` is cancelled. A server that is not for sharing is refused
-    /// by closing the stream.
+    /// process closes its end or `stop` is cancelled.
     ///
     /// # Errors
     /// If the stream cannot be used.
     #[cfg(unix)]
     pub(crate) fn serve_process(
         &self,
+        identity: LaunchIdentity,
         joining: &Joining<'_>,
         stream: std::os::unix::net::UnixStream,
         stop: &CancellationToken,
     ) -> std::io::Result<()> {
-        let Some(identity) = joining.config.shared_identity() else { return Ok(()) };
-        let config = config_of(joining);
         self.0.runtime.block_on(async {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            let fleet = self.admit(&identity, || config);
-            let serving = self.clone().serve(identity, fleet, stream, stop.clone());
+            let fleet = self.admit(identity, config_of(joining));
+            let serving = self.clone().serve(fleet, stream, stop.clone());
             // The task ends with the stream; a panic has been logged.
             let _ = self.0.tasks.spawn(serving).await;
             Ok(())
@@ -99,28 +97,22 @@ impl DaemonPool {
 
     /// Returns the fleet of the server with this identity, which is made if it is the first, for
     /// one more user.
-    fn admit(&self, identity: &LaunchIdentity, make: impl FnOnce() -> Config) -> Arc<Fleet> {
+    fn admit(&self, identity: LaunchIdentity, config: Config) -> Arc<Fleet> {
         let mut servers = self.0.servers.lock();
-        if let Some(server) = servers.iter_mut().find(|server| server.identity == *identity) {
+        if let Some(server) = servers.iter_mut().find(|server| server.identity == identity) {
             server.users += 1;
             server.changes += 1;
             return server.fleet.clone();
         }
         let PoolInner { services, auth, .. } = &*self.0;
-        let fleet = Fleet::new(make(), services, Storage::default(), auth.clone());
-        let identity = identity.clone();
+        let fleet = Fleet::new(config, services, Storage::default(), auth.clone());
         servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, changes: 0 });
         fleet
     }
 
     /// Serves a fleet as the host of one server until it closes its end or `stop` is cancelled.
-    async fn serve<S>(
-        self,
-        identity: LaunchIdentity,
-        fleet: Arc<Fleet>,
-        stream: S,
-        stop: CancellationToken,
-    ) where
+    async fn serve<S>(self, fleet: Arc<Fleet>, stream: S, stop: CancellationToken)
+    where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (input, output) = tokio::io::split(stream);
@@ -129,17 +121,19 @@ impl DaemonPool {
         let _ = stop.run_until_cancelled(host.read(input)).await;
         host.end().await;
         let tasks = self.0.tasks.clone();
-        tasks.spawn(async move { self.leave(&identity, &fleet).await });
+        tasks.spawn(async move { self.leave(&fleet).await });
     }
 
     /// Counts a fleet as gone, and ends the server if no other fleet joins for a time.
-    async fn leave(&self, identity: &LaunchIdentity, fleet: &Fleet) {
+    async fn leave(&self, fleet: &Arc<Fleet>) {
         let count = |server: &mut PooledServer| {
             server.users -= 1;
             server.changes += 1;
             server.changes
         };
-        let Some(changes) = self.with(identity, fleet, count) else { return };
+        let is_it = |server: &PooledServer| Arc::ptr_eq(&server.fleet, fleet);
+        let changes = self.0.servers.lock().iter_mut().find(|server| is_it(server)).map(count);
+        let Some(changes) = changes else { return };
         // The next fleet gets another attempt, and not the strikes of this one.
         let has_failed = fleet.operator().overview().iter().any(|server| server.status.strikes > 0);
         if !has_failed {
@@ -148,7 +142,7 @@ impl DaemonPool {
         let unused = {
             let mut servers = self.0.servers.lock();
             let is_unused = |server: &PooledServer| {
-                server.identity == *identity && server.users == 0 && server.changes == changes
+                is_it(server) && server.users == 0 && server.changes == changes
             };
             let position = servers.iter().position(is_unused);
             position.map(|position| servers.swap_remove(position))
@@ -156,19 +150,6 @@ impl DaemonPool {
         if let Some(server) = unused {
             server.fleet.stop().await;
         }
-    }
-
-    fn with<T>(
-        &self,
-        identity: &LaunchIdentity,
-        fleet: &Fleet,
-        change: impl FnOnce(&mut PooledServer) -> T,
-    ) -> Option<T> {
-        let mut servers = self.0.servers.lock();
-        let is_it = |server: &&mut PooledServer| {
-            server.identity == *identity && std::ptr::eq(Arc::as_ptr(&server.fleet), fleet)
-        };
-        servers.iter_mut().find(is_it).map(change)
     }
 }
 
@@ -179,11 +160,11 @@ impl ServerPool for DaemonPool {
             let config = config_of(&joining);
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
-                let fleet = pool.admit(&identity, || config);
+                let fleet = pool.admit(identity, config);
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();
-                tasks.spawn(pool.serve(identity, fleet, far, stop));
+                tasks.spawn(pool.serve(fleet, far, stop));
                 Box::new(near) as PoolStream
             });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.

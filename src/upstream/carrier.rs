@@ -12,17 +12,25 @@ pub(super) trait Carrier: Send + Sync {
     fn end(self: Box<Self>, peer: Peer, policy: ShutdownPolicy) -> CarrierFuture<'static, ()>;
 
     /// Returns ` with exit status …`, or an empty text if there is none.
-    fn describe_exit(&self) -> CarrierFuture<'_, String>;
+    fn describe_exit(&self) -> CarrierFuture<'_, String> {
+        Box::pin(std::future::ready(String::new()))
+    }
 
-    /// Returns the end of standard error, as the end of a sentence.
-    fn stderr_quote(&self) -> String;
+    /// Returns the end of standard error, as the end of a sentence; empty if there is none.
+    fn stderr_quote(&self) -> String {
+        String::new()
+    }
 
     /// Returns whether only the session has expired, so that a new connection follows at once.
-    fn is_expired(&self) -> bool;
+    fn is_expired(&self) -> bool {
+        false
+    }
 
     /// Returns whether the next connection has to wait for the end of this one: two processes may
     /// use the same lock or port.
-    fn must_end_before_next(&self) -> bool;
+    fn must_end_before_next(&self) -> bool {
+        false
+    }
 
     /// Returns whether the connection is to the pool of the process, which speaks every era and
     /// says itself why a server cannot be connected.

@@ -221,18 +221,6 @@ impl Carrier for MemoryCarrier {
         })
     }
 
-    fn describe_exit(&self) -> CarrierFuture<'_, String> {
-        Box::pin(std::future::ready(String::new()))
-    }
-
-    fn stderr_quote(&self) -> String {
-        String::new()
-    }
-
-    fn is_expired(&self) -> bool {
-        false
-    }
-
     fn must_end_before_next(&self) -> bool {
         true
     }

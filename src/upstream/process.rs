@@ -176,10 +176,6 @@ impl Carrier for ServerProcess {
         self.stderr.quote()
     }
 
-    fn is_expired(&self) -> bool {
-        false
-    }
-
     fn must_end_before_next(&self) -> bool {
         true
     }

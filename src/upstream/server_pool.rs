@@ -89,22 +89,6 @@ impl Carrier for PooledConnection {
         Box::pin(std::future::ready(()))
     }
 
-    fn describe_exit(&self) -> CarrierFuture<'_, String> {
-        Box::pin(std::future::ready(String::new()))
-    }
-
-    fn stderr_quote(&self) -> String {
-        String::new()
-    }
-
-    fn is_expired(&self) -> bool {
-        false
-    }
-
-    fn must_end_before_next(&self) -> bool {
-        false
-    }
-
     fn is_pooled(&self) -> bool {
         true
     }

@@ -113,9 +113,9 @@ fn serve_server(hello: &Hello, server: &str, stream: &UnixStream, state: &Daemon
     let config = prepared.map(|prepared| prepared.parsed.config);
     let wanted = config.as_ref().and_then(|config| {
         let server = config.servers.iter().find(|known| known.name == server && known.enabled)?;
-        Some((server, &config.settings)).filter(|(server, _)| server.shared_identity().is_some())
+        Some((server, &config.settings, server.shared_identity()?))
     });
-    let (Some((config, settings)), Some(pool)) = (wanted, state.pool()) else {
+    let (Some((config, settings, identity)), Some(pool)) = (wanted, state.pool()) else {
         let _ = write_greeting(stream, &Welcome::InProcess);
         return;
     };
@@ -127,7 +127,7 @@ fn serve_server(hello: &Hello, server: &str, stream: &UnixStream, state: &Daemon
     let outcome = write_greeting(stream, &Welcome::Joined)
         .and_then(|()| stream.set_read_timeout(None))
         .and_then(|()| stream.set_write_timeout(None))
-        .and_then(|()| pool.serve_process(&joining, stream.try_clone()?, &state.stop));
+        .and_then(|()| pool.serve_process(identity, &joining, stream.try_clone()?, &state.stop));
     if let Err(error) = outcome {
         tracing::debug!(%error, "cannot serve a command");
     }

@@ -27,7 +27,7 @@ use crate::{
     base::Lock,
     daemon::{ClientNotice, Connection, DaemonNotice, Redial},
     protocol::error,
-    wire::{Line, LineSummary, Message, Raw, Response},
+    wire::{Line, LineSummary, Message, Response},
 };
 
 /// Maximum time for the daemon to end the session after this process was asked to end.
@@ -195,6 +195,14 @@ impl Shared {
         self.links.refuse(reason);
     }
 
+    fn note_loads(&self, daemon: DaemonNumber, names: Vec<String>) {
+        let mut loads = self.loads.lock();
+        // A daemon that is ending knows less than the next one.
+        if daemon >= loads.daemon {
+            *loads = Loads { daemon, names };
+        }
+    }
+
     fn tell_all(&self, messages: impl IntoIterator<Item = Message>) {
         if self.is_stopping.load(Ordering::Relaxed) {
             return;
@@ -280,39 +288,27 @@ impl ServedBy {
                     }
                 }
                 Received::NotForHost => {}
-                Received::Notice(notice) => {
-                    if let Ok(DaemonNotice::Ending(redial)) = notice.read() {
+                Received::Notice(notice) => match notice.read() {
+                    Ok(DaemonNotice::Ending(redial)) => {
                         self.has_carried = true;
                         return Followed::Ending(redial);
                     }
-                    self.obey(&notice);
-                }
+                    Ok(DaemonNotice::Log(lines)) => {
+                        // Dropped if the host does not read the log.
+                        let _ = self.shared.log.try_send(lines);
+                    }
+                    Ok(DaemonNotice::Loads(names)) => self.shared.note_loads(self.daemon, names),
+                    Ok(DaemonNotice::OpenBrowser(address)) => {
+                        let open = self.shared.open_browser;
+                        // Opening waits for the program that starts the browser.
+                        thread::spawn(move || open(&address));
+                    }
+                    // A newer daemon may have notices that this client does not know.
+                    Err(_) => {}
+                },
             }
         }
         Followed::Closed
-    }
-
-    fn obey(&self, notice: &Raw) {
-        match notice.read() {
-            Ok(DaemonNotice::Log(lines)) => {
-                let _ = self.shared.log.try_send(lines);
-            }
-            Ok(DaemonNotice::Loads(names)) => {
-                let mut loads = self.shared.loads.lock();
-                // A daemon that is ending knows less than the next one.
-                if self.daemon >= loads.daemon {
-                    *loads = Loads { daemon: self.daemon, names };
-                }
-            }
-            Ok(DaemonNotice::OpenBrowser(address)) => {
-                let open = self.shared.open_browser;
-                // Opening waits for the program that starts the browser.
-                thread::spawn(move || open(&address));
-            }
-            // The caller handles the first. A newer daemon may have notices that this client does
-            // not know.
-            Ok(DaemonNotice::Ending(_)) | Err(_) => {}
-        }
     }
 
     /// Tells the host what was lost with the daemon.

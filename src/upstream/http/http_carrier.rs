@@ -92,19 +92,7 @@ impl Carrier for HttpCarrier {
         })
     }
 
-    fn describe_exit(&self) -> CarrierFuture<'_, String> {
-        Box::pin(std::future::ready(String::new()))
-    }
-
-    fn stderr_quote(&self) -> String {
-        String::new()
-    }
-
     fn is_expired(&self) -> bool {
         self.streamable.as_ref().is_some_and(|carrier| carrier.is_expired())
-    }
-
-    fn must_end_before_next(&self) -> bool {
-        false
     }
 }
