@@ -150,12 +150,14 @@ async fn answer_to(host: &mut Host, params: Value) -> String {
 
 #[tokio::test]
 async fn results_of_everything_equal_a_direct_connection() {
-    // One of the tools shows its environment, so both servers get the same one.
+    // One of the tools shows its environment, so both servers get the same one. `Proxy` removes
+    // `CI`, because it decides whether a daemon is used.
     let kept = tempfile::tempdir().unwrap();
     let kept = kept.path().to_str().unwrap();
     let mut command = Command::new(program("mcp-server-everything"));
     command
         .arg("stdio")
+        .env_remove("CI")
         .env("XDG_CACHE_HOME", kept)
         .env("XDG_DATA_HOME", kept)
         .env("XDG_RUNTIME_DIR", kept)
