@@ -1,11 +1,14 @@
 //! `dormouse status`: the state of each server, and the size of its tools.
 
 use std::{
+    path::Path,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::{instances::running, login::described, settings, shared_flags::Options};
+#[cfg(unix)]
+use crate::daemon::SharedServer;
 use crate::{
     base::{counted, one_line, visible},
     catalog::{Inventory, ToolState},
@@ -37,6 +40,9 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         for advice in config.iter().flat_map(|config| sharing_advice(config, &reports)) {
             outln!("{advice}");
         }
+        for saving in savings(&file.path) {
+            outln!("{saving}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -65,6 +71,24 @@ fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// Returns a sentence for each process that several hosts share.
+#[cfg(unix)]
+fn savings(config: &Path) -> Vec<String> {
+    let Ok(config) = std::path::absolute(config) else { return Vec::new() };
+    let shared = super::daemon::shared_servers(&config);
+    let saves = shared.into_iter().filter(|server| server.users > 1);
+    saves
+        .map(|SharedServer { name, users }| {
+            format!("{}: one process for {users} hosts saves {}", visible(&name), users - 1)
+        })
+        .collect()
+}
+
+#[cfg(not(unix))]
+fn savings(_: &Path) -> Vec<String> {
+    Vec::new()
 }
 
 fn print(report: &StatusReport) {

@@ -46,6 +46,17 @@ pub(crate) struct DaemonStatus {
     pub uptime_seconds: u64,
     /// The number of hosts that it serves.
     pub hosts: usize,
+    /// The servers that hosts share now. An older daemon does not tell.
+    #[serde(default)]
+    pub shared: Vec<SharedServer>,
+}
+
+/// A server whose process several hosts can use.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct SharedServer {
+    pub name: String,
+    /// The number of hosts, and of commands like `dormouse call`, that use it.
+    pub users: usize,
 }
 
 /// The world of a host: everything outside the config's text that decides how its servers run.

@@ -19,7 +19,7 @@ pub(crate) use build::Build;
 pub(crate) use client::{Redialed, Resumption, relay};
 pub(crate) use dial::{Connection, Dialed, dial, ensure_running, join, send};
 pub(crate) use greeting::{
-    DaemonCommand, DaemonStatus, Greeting, Hello, Welcome, read as read_greeting,
+    DaemonCommand, DaemonStatus, Greeting, Hello, SharedServer, Welcome, read as read_greeting,
     write as write_greeting,
 };
 pub(crate) use listener::Listener;

@@ -12,7 +12,7 @@ use super::line_host::LineHost;
 use crate::{
     auth::Auth,
     base::Lock,
-    config::{Config, LaunchIdentity, ListSettings, Settings, Surface, Wrapping},
+    config::{Config, LaunchIdentity, ListSettings, ServerConfig, Settings, Surface, Wrapping},
     proxy::{Fleet, Storage},
     upstream::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool, Watchdog},
 };
@@ -39,6 +39,8 @@ struct PoolInner {
 /// A server that is connected, or being connected.
 struct PooledServer {
     identity: LaunchIdentity,
+    /// The name that its first user gave it.
+    name: String,
     fleet: Arc<Fleet>,
     /// The number of fleets that use it.
     users: usize,
@@ -58,6 +60,12 @@ impl DaemonPool {
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
         }))
+    }
+
+    /// Returns the names of the servers that run, each with the number of its users.
+    pub(crate) fn users(&self) -> Vec<(String, usize)> {
+        let servers = self.0.servers.lock();
+        servers.iter().map(|server| (server.name.clone(), server.users)).collect()
     }
 
     /// Ends all servers, and waits for them.
@@ -87,7 +95,7 @@ impl DaemonPool {
         self.0.runtime.block_on(async {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            let fleet = self.admit(identity, config_of(joining));
+            let fleet = self.admit(identity, settings_of(joining), joining.config.pooled());
             let serving = self.clone().serve(fleet, stream, stop.clone());
             // The task ends with the stream; a panic has been logged.
             let _ = self.0.tasks.spawn(serving).await;
@@ -97,7 +105,12 @@ impl DaemonPool {
 
     /// Returns the fleet of the server with this identity, which is made if it is the first, for
     /// one more user.
-    fn admit(&self, identity: LaunchIdentity, config: Config) -> Arc<Fleet> {
+    fn admit(
+        &self,
+        identity: LaunchIdentity,
+        settings: Settings,
+        server: ServerConfig,
+    ) -> Arc<Fleet> {
         let mut servers = self.0.servers.lock();
         if let Some(server) = servers.iter_mut().find(|server| server.identity == identity) {
             server.users += 1;
@@ -105,8 +118,10 @@ impl DaemonPool {
             return server.fleet.clone();
         }
         let PoolInner { services, auth, .. } = &*self.0;
+        let name = server.name.clone();
+        let config = Config { settings, servers: vec![server] };
         let fleet = Fleet::new(config, services, Storage::default(), auth.clone());
-        servers.push(PooledServer { identity, fleet: fleet.clone(), users: 1, changes: 0 });
+        servers.push(PooledServer { identity, name, fleet: fleet.clone(), users: 1, changes: 0 });
         fleet
     }
 
@@ -157,10 +172,10 @@ impl ServerPool for DaemonPool {
     fn join<'a>(&'a self, joining: Joining<'a>) -> PoolFuture<'a> {
         Box::pin(async move {
             let identity = joining.config.shared_identity()?;
-            let config = config_of(&joining);
+            let (settings, server) = (settings_of(&joining), joining.config.pooled());
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
-                let fleet = pool.admit(identity, config);
+                let fleet = pool.admit(identity, settings, server);
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();
@@ -173,10 +188,10 @@ impl ServerPool for DaemonPool {
     }
 }
 
-/// Returns the config of a fleet that has only this server, and passes everything through. Rules
+/// Returns the settings of a fleet that has only this server, and passes everything through. Rules
 /// for hosts are those of the fleets that use it.
-fn config_of(joining: &Joining<'_>) -> Config {
-    let Joining { config, lineage, max_message_bytes } = joining;
+fn settings_of(joining: &Joining<'_>) -> Settings {
+    let Joining { lineage, max_message_bytes, .. } = joining;
     let mut settings = Settings {
         lists: ListSettings { surface: Surface::Direct, ..ListSettings::default() },
         lineage: lineage.map(str::to_owned),
@@ -184,5 +199,5 @@ fn config_of(joining: &Joining<'_>) -> Config {
         ..Settings::default()
     };
     settings.limits.max_message_bytes = *max_message_bytes;
-    Config { settings, servers: vec![config.pooled()] }
+    settings
 }

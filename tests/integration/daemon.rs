@@ -326,6 +326,37 @@ async fn each_host_has_its_own_directory_and_variables() {
 }
 
 #[tokio::test]
+async fn each_host_has_its_own_env_file_and_roots() {
+    let home = DaemonHome::new();
+    let server = Server::lazy("a")
+        .after(r#"printf '%s' "$ASKED" > "$PWD/seen""#)
+        .set("env", json!({"ASKED": "${OF_PROJECT}"}));
+    let mut hosts = Vec::new();
+    for name in ["one", "two"] {
+        let directory = home.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("own.env"), format!("OF_PROJECT={name}")).unwrap();
+        let proxy = home.proxy([server.clone()]).within(&directory);
+        let mut host = proxy.argument("--env-file").argument("own.env").start();
+        host.initialize(json!({"roots": {}})).await;
+        hosts.push((name, directory, host));
+    }
+    let ask = json!({"tool_name": "a/ask", "tool_input": {"method": "roots/list"}});
+    let ask = json!({"name": "use_tool", "arguments": ask});
+    for (name, directory, host) in &mut hosts {
+        let id = host.send("tools/call", ask.clone()).await;
+        let question = host.message("roots/list", |_| true).await;
+        let root = format!("file://{}", directory.display());
+        host.reply(&question, json!({"roots": [{"uri": root}]})).await;
+        let answer = host.answer(id).await;
+        assert!(text_of(&answer["result"]).contains(&root), "{answer}");
+        let seen = fs::read_to_string(directory.join("seen")).unwrap();
+        assert_eq!(seen, *name);
+    }
+    assert_eq!(home.daemons().len(), 1);
+}
+
+#[tokio::test]
 async fn signals_reach_the_session() {
     let home = DaemonHome::new();
     let mut host = home.proxy([Server::lazy("a")]).serve().await;

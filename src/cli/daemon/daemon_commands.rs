@@ -11,9 +11,9 @@ use nix::{errno::Errno, unistd::Pid};
 
 use super::{accepting, own_place, thin_client::start_daemon};
 use crate::{
-    base::{own_program, read_text},
+    base::{own_program, read_text, visible},
     cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
-    daemon::{DaemonCommand, DaemonStatus, Redial, ensure_running, send},
+    daemon::{DaemonCommand, DaemonStatus, Redial, SharedServer, ensure_running, send},
 };
 
 /// Maximum time for a daemon to end: longer than it waits for calls in flight.
@@ -59,12 +59,21 @@ fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
     if running.is_empty() {
         outln!("no daemon runs for {}", config.display());
     }
-    for DaemonStatus { pid, build, config, uptime_seconds, hosts } in running {
+    for DaemonStatus { pid, build, config, uptime_seconds, hosts, shared } in running {
         let uptime = humantime::format_duration(Duration::from_secs(uptime_seconds));
         let (version, config) = (build.version(), config.display());
         outln!("dormouse {version}, process {pid}, with {config}; up {uptime}; hosts: {hosts}");
+        for SharedServer { name, users } in shared {
+            outln!("  shared: {}, in use by {users}", visible(&name));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the servers that the hosts of a config share now.
+pub(in crate::cli) fn shared_servers(config: &Path) -> Vec<SharedServer> {
+    let running = send_all(config, DaemonCommand::Status);
+    running.into_iter().flat_map(|daemon| daemon.shared).collect()
 }
 
 fn stop(config: &Path) -> anyhow::Result<ExitCode> {

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    daemon::{Build, DaemonCommand, DaemonStatus, Hello, Redial},
+    daemon::{Build, DaemonCommand, DaemonStatus, Hello, Redial, SharedServer},
     downstream::DaemonPool,
     upstream::{ProcessServices, ServerPool, Watchdog},
 };
@@ -99,13 +99,15 @@ impl DaemonState {
 
     /// Obeys a command. Returns the state before it.
     pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
-        let DaemonIdentity { config, build, .. } = self.daemon.as_ref()?;
+        let DaemonIdentity { config, build, pool } = self.daemon.as_ref()?;
+        let shared = |(name, users)| SharedServer { name, users };
         let status = DaemonStatus {
             pid: std::process::id(),
             build: build.clone(),
             config: config.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
             hosts: *self.hosts.borrow(),
+            shared: pool.users().into_iter().map(shared).collect(),
         };
         if let DaemonCommand::End(redial) = command {
             self.end(redial);

@@ -10,6 +10,6 @@ mod remote_pool;
 mod served_host;
 mod thin_client;
 
-pub(super) use daemon_commands::run as command;
+pub(super) use daemon_commands::{run as command, shared_servers};
 pub(super) use remote_pool::remote_pool;
 pub(super) use thin_client::{Attempt, serve_by_daemon};
