@@ -103,8 +103,16 @@ pub fn server(number: usize, tools: usize, delay_ms: u64) -> (String, Value) {
 
 /// Writes a config with these servers, and returns its path.
 pub fn config(servers: &[(String, Value)]) -> PathBuf {
+    config_with(&json!({}), servers)
+}
+
+/// Writes a config with these settings and servers, and returns its path.
+pub fn config_with(settings: &Value, servers: &[(String, Value)]) -> PathBuf {
     let servers: serde_json::Map<_, _> = servers.iter().cloned().collect();
-    let text = json!({"idleTimeout": "200ms", "mcpServers": servers}).to_string();
+    let mut config = settings.clone();
+    config["idleTimeout"] = json!("200ms");
+    config["mcpServers"] = json!(servers);
+    let text = config.to_string();
     let name = format!("dormouse-bench-{}-{}.json", std::process::id(), text.len());
     let path = std::env::temp_dir().join(name);
     let mut file = std::fs::File::create(&path).expect("the temporary directory is writable");

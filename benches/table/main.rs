@@ -6,6 +6,7 @@
 
 mod client;
 mod contender;
+mod daemon;
 mod homes;
 mod http;
 mod process;

@@ -1,6 +1,6 @@
 //! Figures of a process and its descendants (Linux, `/proc`).
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 
 /// Returns the processor time of all threads of one process.
 pub fn processor_time(process: u32) -> Duration {
@@ -54,9 +54,33 @@ pub fn peak(process: u32) -> f64 {
     status(process, "VmHWM:")
 }
 
+/// Returns the resident memory that the process shares with no other, in megabytes.
+pub fn private_of(process: u32) -> f64 {
+    rollup(process, "Private_Clean:") + rollup(process, "Private_Dirty:")
+}
+
+/// Returns the resident memory of the process, with its part of shared pages, in megabytes.
+pub fn proportional_of(process: u32) -> f64 {
+    rollup(process, "Pss:")
+}
+
+/// Returns the first word of the command line of a process.
+pub fn program_of(process: u32) -> String {
+    let line = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    line.split('\0').next().unwrap_or_default().to_owned()
+}
+
+fn rollup(process: u32, key: &str) -> f64 {
+    megabytes(&format!("/proc/{process}/smaps_rollup"), key)
+}
+
 fn status(process: u32, key: &str) -> f64 {
-    let path = format!("/proc/{process}/status");
-    let status = fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    megabytes(&format!("/proc/{process}/status"), key)
+}
+
+/// Returns the figure of a file that has a name and a number of kilobytes in each line.
+fn megabytes(path: &str, key: &str) -> f64 {
+    let status = fs::read_to_string(path).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("0");
     let kilobytes: f64 = line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0);
     kilobytes / 1024.0

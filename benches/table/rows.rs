@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     client::Client,
     contender::{Contender, config, dormouse, server, upstream},
-    homes,
+    daemon, homes,
     http::HttpContender,
     process,
     report::{TableRow, as_json, median, print},
@@ -21,12 +21,12 @@ use crate::{
 const ROUNDS: usize = 7;
 const MEGABYTE: usize = 1024 * 1024;
 
-type AddRow<'a> = &'a mut dyn FnMut(TableRow);
+pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 11] = [
+const ROW_GROUPS: [(&str, MeasureRows); 13] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),
@@ -38,6 +38,8 @@ const ROW_GROUPS: [(&str, MeasureRows); 11] = [
     ("waking", waking),
     ("http", over_http),
     ("search", search),
+    ("daemon", daemon::costs),
+    ("hosts", daemon::twenty_hosts),
 ];
 
 /// Measures all groups, or those whose names contain `only`.
@@ -423,11 +425,11 @@ fn search(add: AddRow<'_>) {
     add(TableRow::at_most("a search of 5,000 tools", answer / scan, 0.25, " × linear scan", data));
 }
 
-fn millis(duration: Duration) -> f64 {
+pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn micros(duration: Duration) -> f64 {
+pub fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
@@ -435,6 +437,6 @@ fn micros(duration: Duration) -> f64 {
     clippy::cast_precision_loss,
     reason = "these are counts of bytes and processes, far below 2^52"
 )]
-fn as_f64(count: usize) -> f64 {
+pub fn as_f64(count: usize) -> f64 {
     count as f64
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fs,
     io::Write as _,
-    os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,14 +15,10 @@ use nix::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{DaemonHome, Host, Server, eventually, is_alive, text_of};
+use crate::support::{DaemonHome, Host, Server, echo, eventually, is_alive, text_of};
 
 fn signal(process: u32, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(process).expect("a process id")), signal).expect("it runs");
-}
-
-async fn echo(host: &mut Host, text: &str) -> String {
-    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
 }
 
 #[tokio::test]
@@ -42,17 +38,6 @@ async fn hosts_have_one_daemon_and_servers_of_their_own() {
     assert!(echo(&mut two, "still").await.contains("still"));
     assert_eq!(two.end().await, Some(0));
     home.wait_until_nothing_is_left().await;
-}
-
-#[tokio::test]
-async fn files_of_the_daemon_are_private() {
-    let home = DaemonHome::new();
-    let _host = home.proxy([Server::lazy("a")]).serve().await;
-    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&home.path().join("dormouse/daemon")), 0o700);
-    for file in home.files() {
-        assert_eq!(mode(&file), 0o600, "{}", file.display());
-    }
 }
 
 #[tokio::test]
@@ -442,53 +427,4 @@ async fn refused_config_is_reported_by_the_client() {
     assert_eq!(host.exit().await, Some(2));
     host.logged("surface").await;
     assert!(host.received().is_empty());
-}
-
-#[tokio::test]
-async fn socket_of_another_user_gets_no_greeting() {
-    let home = DaemonHome::new();
-    // The name of the socket is known from a daemon that has ended.
-    let mut host = home.proxy([Server::lazy("a")]).serve().await;
-    let socket = home.socket();
-    assert_eq!(host.end().await, Some(0));
-    home.wait_until_nothing_is_left().await;
-    fs::set_permissions(socket.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
-    let Some(mut listener) = listener_of_another_user(&socket) else {
-        return eprintln!("not tested: another user needs root and Python");
-    };
-    let mut host = home.proxy([Server::lazy("a")]).serve().await;
-    host.logged("belongs to another user").await;
-    assert!(echo(&mut host, "alone").await.contains("alone"));
-    listener.kill().await.unwrap();
-    let mut received = String::new();
-    let mut output = listener.stdout.take().unwrap();
-    tokio::io::AsyncReadExt::read_to_string(&mut output, &mut received).await.unwrap();
-    assert_eq!(received, "listening\n", "nothing was sent");
-}
-
-/// Starts a process of another user that listens on a socket and prints what it is sent.
-fn listener_of_another_user(socket: &Path) -> Option<tokio::process::Child> {
-    const LISTEN: &str = "import os, socket, sys
-os.setuid(65534)
-server = socket.socket(socket.AF_UNIX)
-server.bind(sys.argv[1])
-server.listen()
-print('listening', flush=True)
-while True:
-    client, _ = server.accept()
-    text = client.recv(1000)
-    if text:
-        print(text, flush=True)
-";
-    let is_root = nix::unistd::geteuid().is_root();
-    let mut command = tokio::process::Command::new("python3");
-    command.args(["-c", LISTEN]).arg(socket).kill_on_drop(true);
-    let listener = command.stdout(std::process::Stdio::piped()).spawn().ok().filter(|_| is_root)?;
-    for _ in 0..500 {
-        if socket.exists() {
-            return Some(listener);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    None
 }

@@ -2,14 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DaemonHome, Host, Server, eventually, is_alive, text_of};
+use crate::support::{DaemonHome, Host, Server, echo, eventually, is_alive, text_of};
 
 fn shared(name: &str) -> Server {
     Server::lazy(name).set("isolation", "shared")
-}
-
-async fn echo(host: &mut Host, text: &str) -> String {
-    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod connecting;
 mod control;
 mod crossing;
 mod daemon;
+mod daemon_security;
 mod daemon_sharing;
 mod dialects;
 mod documents;

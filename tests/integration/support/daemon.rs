@@ -11,7 +11,9 @@ use nix::{
     unistd::Pid,
 };
 
-use super::{Proxy, Server, dormouse, eventually};
+use serde_json::json;
+
+use super::{Host, Proxy, Server, dormouse, eventually, text_of};
 
 /// Returns whether the suite is run with the daemon: each host is served by one.
 pub fn by_daemon() -> bool {
@@ -45,6 +47,11 @@ pub fn end_daemons(directory: &Path) {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }
+}
+
+/// Has the server "a" return a text.
+pub async fn echo(host: &mut Host, text: &str) -> String {
+    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
 }
 
 /// A home whose hosts are served by a daemon.

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
-pub use daemon::{DaemonHome, by_daemon};
+pub use daemon::{DaemonHome, by_daemon, echo};
 pub use golden::Golden;
 pub use home::{AppFixture, Home, USER_CONFIG, app_files};
 pub use host::{Host, ModernHost, text_of};
