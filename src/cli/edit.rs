@@ -17,7 +17,7 @@ use super::{
 use crate::{
     apps::{RequiredVariable, TranslatedEntry, app_file_names, parse_snippets},
     base::{ReplaceError, create_file, visible},
-    config::{self, ConfigEdit, ConfigFile, Isolation, ServerConfig, Unchanged},
+    config::{self, ConfigEdit, ConfigFile, Isolation, ServerConfig, Transport, Unchanged},
     control::ChangeError,
 };
 
@@ -231,7 +231,30 @@ pub(super) fn share(options: &Options, typed: &ShareArguments) -> anyhow::Result
     } else {
         ("shared", Isolation::Shared)
     };
-    edit_each(options, &typed.edited, done, |name| ConfigEdit::Isolate { name, isolation })
+    let exit =
+        edit_each(options, &typed.edited, done, |name| ConfigEdit::Isolate { name, isolation })?;
+    if isolation == Isolation::Shared {
+        advise_on_directories(options, &typed.edited.named.servers)?;
+    }
+    Ok(exit)
+}
+
+/// Says which servers run in the directory of their host, so that hosts in different directories
+/// do not share them.
+fn advise_on_directories(options: &Options, servers: &[String]) -> anyhow::Result<()> {
+    let config = settings::parse(&settings::find(options)?, options)?;
+    let follows_host = |server: &&ServerConfig| {
+        let runs_there = matches!(&server.transport, Ok(Transport::Stdio(it)) if it.cwd.is_none());
+        runs_there && servers.contains(&server.name)
+    };
+    for ServerConfig { name, .. } in config.servers.iter().filter(follows_host) {
+        outln!(
+            "{}: only hosts in one directory share it; with \"cwd\": \".\" in its entry it runs in \
+                the directory of the config, for all",
+            visible(name)
+        );
+    }
+    Ok(())
 }
 
 fn edit_each(

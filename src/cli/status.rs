@@ -65,8 +65,8 @@ fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
         .map(|(name, processes)| {
             let name = visible(name);
             format!(
-                "{name}: {processes} processes, one for each host; if it keeps nothing for one \
-                    host, `dormouse share {name}` saves {}",
+                "{name}: {processes} processes, one per host; if it keeps nothing for one \
+                    host, `dormouse share {name}` saves up to {}",
                 processes - 1
             )
         })

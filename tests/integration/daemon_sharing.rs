@@ -159,6 +159,7 @@ async fn status_advises_to_share_and_share_does_it() {
     insta::assert_snapshot!(status.lines().last().unwrap());
     let (code, said) = home.run(&["share", "a"]).await;
     assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(r#"with "cwd": "." in its entry"#), "{said}");
     for host in &mut hosts {
         host.logged("config reloaded").await;
         echo(host, "shared").await;
