@@ -55,7 +55,7 @@ pub(crate) struct Connection {
 /// The reason that no daemon serves the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
-    #[error("the daemon at {0} does not answer; see `dormouse daemon status`")]
+    #[error("the daemon {0} does not answer; if that does not pass, kill its process")]
     Silent(String),
     #[error("cannot connect to the daemon in {path}: {cause}")]
     Connect { path: String, cause: io::Error },
@@ -79,17 +79,19 @@ enum Answer {
 }
 
 /// Connects to the daemon. `start` starts one, and returns once it accepts connections; it is
-/// called by one process at a time.
+/// called by one process at a time, and if there is still no daemon after `patience`.
 ///
 /// # Errors
 /// If no daemon can be reached or started.
 pub(crate) fn dial(
     place: &DaemonPlace,
     hello: Hello,
+    patience: Duration,
     start: impl Fn() -> io::Result<()>,
 ) -> Result<Dialed, DialError> {
     let greeting = Greeting::Hello(Box::new(hello));
     let mut starter = Starter { place, start, failures: 0 };
+    let begun = Instant::now();
     for () in retries() {
         match greet(place, &greeting)? {
             Answer::Welcome(Welcome::Serving { notices, max_line }, reading) => {
@@ -102,6 +104,7 @@ pub(crate) fn dial(
             }
             Answer::Welcome(Welcome::Ending | Welcome::Status(_) | Welcome::Joined, _)
             | Answer::Busy => {}
+            Answer::Absent if begun.elapsed() < patience => {}
             Answer::Absent => starter.start()?,
         }
     }
@@ -150,7 +153,7 @@ pub(crate) fn send(
     match greet(place, &Greeting::Command(command))? {
         Answer::Welcome(Welcome::Status(status), _) => Ok(Some(status)),
         Answer::Welcome(..) | Answer::Absent => Ok(None),
-        Answer::Busy => Err(DialError::Silent(place.socket().display().to_string())),
+        Answer::Busy => Err(silent(place, None)),
     }
 }
 
@@ -228,7 +231,7 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
         Ok(welcome) => Ok(Answer::Welcome(welcome, stream)),
         Err(error) => match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Err(DialError::Silent(place.socket().display().to_string()))
+                Err(silent(place, process_at(&stream)))
             }
             // The daemon has ended after the connection was made, and served nothing on it.
             io::ErrorKind::UnexpectedEof
@@ -237,6 +240,26 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
             _ => Err(failed(error)),
         },
     }
+}
+
+/// Returns the error about a daemon that does not answer. `process`: its id, if known.
+fn silent(place: &DaemonPlace, process: Option<i32>) -> DialError {
+    let process = process.map_or(String::new(), |id| format!("(process {id}) "));
+    DialError::Silent(format!("{process}at {}", place.socket().display()))
+}
+
+/// Returns the id of the process at the other end of a stream.
+#[cfg(target_os = "linux")]
+fn process_at(stream: &UnixStream) -> Option<i32> {
+    use nix::sys::socket::{getsockopt, sockopt};
+
+    Some(getsockopt(stream, sockopt::PeerCredentials).ok()?.pid())
+}
+
+/// The id is known on Linux only.
+#[cfg(not(target_os = "linux"))]
+fn process_at(_: &UnixStream) -> Option<i32> {
+    None
 }
 
 /// Returns whether the process at the other end belongs to the user of this one.

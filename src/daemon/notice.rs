@@ -22,6 +22,9 @@ pub(crate) enum DaemonNotice {
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Redial {
     AtOnce,
+    /// As soon as the process that has ended the daemon has started another one. Clients of the
+    /// older build would otherwise start their own build again.
+    Replaced,
     /// At the next message of the host, since a user has stopped the daemon.
     WhenNeeded,
 }

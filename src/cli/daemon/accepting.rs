@@ -127,7 +127,7 @@ async fn idle(mut hosts: watch::Receiver<usize>, timeout: Option<Duration>) {
 /// if a user has ended the daemon, and ends at a signal (`asked`).
 async fn wait_for_hosts(state: &DaemonState, asked: &CancellationToken) {
     let limit = match *state.ending().borrow() {
-        Some(Redial::AtOnce) => None,
+        Some(Redial::AtOnce | Redial::Replaced) => None,
         Some(Redial::WhenNeeded) | None => Some(CALLS_TIMEOUT),
     };
     let mut hosts = state.hosts();

@@ -37,62 +37,83 @@ pub(in crate::cli) fn run(
     }
 }
 
-/// Sends a command to all daemons of a config. Returns the state of each before it, and reports
-/// those that do not answer.
-fn send_all(config: &Path, command: DaemonCommand) -> Vec<DaemonStatus> {
-    let mut states = Vec::new();
-    for place in own_place::places_of(config) {
-        match send(&place, command) {
-            Ok(state) => states.extend(state),
-            Err(error) => errln!("dormouse: {error}"),
+/// The daemons of a config.
+#[derive(Default)]
+struct Daemons {
+    /// The state of each before the command.
+    running: Vec<DaemonStatus>,
+    /// True if one does not answer, which was reported.
+    is_one_silent: bool,
+}
+
+impl Daemons {
+    /// Sends a command to all daemons of a config.
+    fn send(config: &Path, command: DaemonCommand) -> Self {
+        let mut daemons = Self::default();
+        for place in own_place::places_of(config) {
+            match send(&place, command) {
+                Ok(state) => daemons.running.extend(state),
+                Err(error) => {
+                    errln!("dormouse: {error}");
+                    daemons.is_one_silent = true;
+                }
+            }
+        }
+        daemons
+    }
+
+    /// Says so if there are none.
+    fn report_absence(&self, config: &Path) {
+        if self.running.is_empty() && !self.is_one_silent {
+            outln!("no daemon runs for {}", config.display());
         }
     }
-    states
+
+    fn exit_code(&self) -> ExitCode {
+        if self.is_one_silent { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
 }
 
 fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let running = send_all(config, DaemonCommand::Status);
+    let daemons = Daemons::send(config, DaemonCommand::Status);
     if json {
-        outln!("{}", output::json(&running)?);
-        return Ok(ExitCode::SUCCESS);
+        outln!("{}", output::json(&daemons.running)?);
+        return Ok(daemons.exit_code());
     }
-    if running.is_empty() {
-        outln!("no daemon runs for {}", config.display());
-    }
-    for DaemonStatus { pid, build, config, uptime_seconds, hosts, shared } in running {
-        let uptime = humantime::format_duration(Duration::from_secs(uptime_seconds));
+    daemons.report_absence(config);
+    for daemon in &daemons.running {
+        let DaemonStatus { pid, build, config, uptime_seconds, hosts, shared } = daemon;
+        let uptime = humantime::format_duration(Duration::from_secs(*uptime_seconds));
         let (version, config) = (build.version(), config.display());
         outln!("dormouse {version}, process {pid}, with {config}; up {uptime}; hosts: {hosts}");
         for SharedServer { name, users } in shared {
-            outln!("  shared: {}, in use by {users}", visible(&name));
+            outln!("  shared: {}, in use by {users}", visible(name));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(daemons.exit_code())
 }
 
 /// Returns the servers that the hosts of a config share now.
 pub(in crate::cli) fn shared_servers(config: &Path) -> Vec<SharedServer> {
-    let running = send_all(config, DaemonCommand::Status);
-    running.into_iter().flat_map(|daemon| daemon.shared).collect()
+    let daemons = Daemons::send(config, DaemonCommand::Status);
+    daemons.running.into_iter().flat_map(|daemon| daemon.shared).collect()
 }
 
 fn stop(config: &Path) -> anyhow::Result<ExitCode> {
-    let running = send_all(config, DaemonCommand::End(Redial::WhenNeeded));
-    if running.is_empty() {
-        outln!("no daemon runs for {}", config.display());
-    }
-    for DaemonStatus { pid, .. } in running {
-        if !wait_until_ended(pid) {
+    let daemons = Daemons::send(config, DaemonCommand::End(Redial::WhenNeeded));
+    daemons.report_absence(config);
+    for DaemonStatus { pid, .. } in &daemons.running {
+        if !wait_until_ended(*pid) {
             bail!("the daemon (process {pid}) did not end within {END_TIMEOUT:?}; kill it");
         }
         outln!("the daemon (process {pid}) has ended");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(daemons.exit_code())
 }
 
 fn restart(config: &Path) -> anyhow::Result<ExitCode> {
     let place = own_place::place_of(config).context("cannot run a daemon: HOME is not set")?;
-    let replaced = send_all(config, DaemonCommand::End(Redial::AtOnce));
+    let replaced = Daemons::send(config, DaemonCommand::End(Redial::Replaced)).running;
     let program = own_program().context("cannot find the path of this program")?;
     // A client may start it first.
     ensure_running(&place, || start_daemon(&place, &program, config))?;

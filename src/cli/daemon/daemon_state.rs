@@ -92,7 +92,7 @@ impl DaemonState {
         if self.daemon.as_ref().is_some_and(is_newer) {
             let version = client.build.version();
             tracing::info!(version, "a newer program replaces this daemon");
-            self.end(Redial::AtOnce);
+            self.end(Redial::Replaced);
         }
         self.ending.borrow().is_some()
     }

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     thread,
+    time::Duration,
 };
 
 use super::{choice, daemon_state::DaemonState, invocation::Invocation, own_place, served_host};
@@ -43,6 +44,8 @@ pub(in crate::cli) fn serve_by_daemon(arguments: &[OsString]) -> Attempt {
     }
 }
 
+/// Maximum time for which the process that has ended a daemon may take to start the next one.
+const REPLACEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Daemons that carry no message, one after the other, before this process serves the host itself.
 const MAX_FAILURES: u32 = 5;
 
@@ -121,7 +124,8 @@ impl ThinClient {
         // still has the file of this process.
         let program = if self.program.exists() { self.program.clone() } else { own_program()? };
         let start = || start_daemon(&self.place, &program, &self.config);
-        Ok(dial(&self.place, self.hello(resumption)?, start)?)
+        let patience = if resumption.is_replaced { REPLACEMENT_TIMEOUT } else { Duration::ZERO };
+        Ok(dial(&self.place, self.hello(resumption)?, patience, start)?)
     }
 
     /// Connects to the next daemon. If there can be none, this process serves the host itself.
@@ -156,7 +160,7 @@ pub(super) fn hello_of_command() -> anyhow::Result<Hello> {
 }
 
 fn hello(build: Build, can_start_build: bool, resumption: Resumption) -> anyhow::Result<Hello> {
-    let Resumption { earlier_daemons, loads, failures: _ } = resumption;
+    let Resumption { earlier_daemons, loads, failures: _, is_replaced: _ } = resumption;
     Ok(Hello {
         build,
         can_start_build,

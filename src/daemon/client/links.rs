@@ -169,7 +169,7 @@ impl Links {
             return;
         }
         let next = match redial {
-            Redial::AtOnce => Present::Wanted,
+            Redial::AtOnce | Redial::Replaced => Present::Wanted,
             Redial::WhenNeeded => Present::NotNeeded,
         };
         if let Present::Open(link) = std::mem::replace(&mut state.present, next) {

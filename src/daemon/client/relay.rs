@@ -51,6 +51,8 @@ pub(crate) struct Resumption {
     pub loads: Vec<String>,
     /// The number of daemons, one after the other, that have carried no message.
     pub failures: u32,
+    /// True if another process is starting the next daemon.
+    pub is_replaced: bool,
 }
 
 /// The outcome of the attempt to connect to the next daemon.
@@ -96,13 +98,14 @@ pub(crate) fn relay<E>(
     thread::spawn(move || of_host.carry_host(max_line));
     let mut connection = Some(first);
     let mut leaving = Vec::new();
-    let (mut daemon, mut failures) = (0, 0);
+    let (mut daemon, mut failures, mut is_replaced) = (0, 0, false);
     loop {
         if let Some(connection) = connection.take() {
             let mut served = ServedBy::open(daemon, connection, shared.clone());
             let followed = served.follow();
             failures = if served.has_carried { 0 } else { failures + 1 };
             daemon += 1;
+            is_replaced = matches!(followed, Followed::Ending(Redial::Replaced));
             match followed {
                 Followed::HostGone => return Ok(()),
                 Followed::Closed => served.lose(),
@@ -119,7 +122,7 @@ pub(crate) fn relay<E>(
             thread::sleep(FIRST_RETRY_DELAY * 2_u32.saturating_pow(failures.min(7)));
         }
         let loads = shared.loads.lock().names.clone();
-        match redial(Resumption { earlier_daemons: daemon, loads, failures })? {
+        match redial(Resumption { earlier_daemons: daemon, loads, failures, is_replaced })? {
             Redialed::Connected(next) => connection = Some(next),
             Redialed::Refused(reason) => shared.refuse_host(&reason),
         }
