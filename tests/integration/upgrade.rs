@@ -114,6 +114,7 @@ async fn login_of_a_newer_format_is_left_alone() {
         let mut host = golden.proxy().serve().await;
         let result = host.load("issues").await;
         assert_eq!(result["isError"], true, "nothing listens there: {result}");
+        host.logged("cannot load server").await;
         host.end().await;
         let mut cases = Cases::default();
         let key = login.file_stem().unwrap().to_string_lossy().into_owned();

@@ -40,6 +40,8 @@ const END_CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// Maximum number of texts for the log that wait to be written. Further ones are dropped: a host
 /// that does not read standard error must not block the protocol.
 const MAX_WAITING_LOG: usize = 1024;
+/// Maximum time to write the last lines of the log.
+const LOG_TIMEOUT: Duration = Duration::from_millis(500);
 /// Delay before the next daemon after one that has carried no message; each further one is twice
 /// as long.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -67,13 +69,20 @@ struct Shared {
     memory: Lock<SessionMemory>,
     links: Links,
     loads: Lock<Loads>,
-    log: SyncSender<String>,
+    log: SyncSender<LogItem>,
     /// Opens an address in the browser of the user.
     open_browser: fn(&str),
     /// True after a signal has asked for the end: then the host expects no further answers.
     is_stopping: AtomicBool,
     /// The number of lines that the host has read.
     lines_written: AtomicU64,
+}
+
+/// An item for the thread that writes standard error.
+enum LogItem {
+    Lines(String),
+    /// Told once all earlier items have been written.
+    End(SyncSender<()>),
 }
 
 /// The names of the offers that the host has loaded, as the last daemon knows them.
@@ -91,9 +100,19 @@ struct Loads {
 pub(crate) fn relay<E>(
     first: Connection,
     open_browser: fn(&str),
-    mut redial: impl FnMut(Resumption) -> Result<Redialed, E>,
+    redial: impl FnMut(Resumption) -> Result<Redialed, E>,
 ) -> Result<(), E> {
     let shared = Shared::start(open_browser);
+    let outcome = carry(first, &shared, redial);
+    shared.wait_for_log();
+    outcome
+}
+
+fn carry<E>(
+    first: Connection,
+    shared: &Arc<Shared>,
+    mut redial: impl FnMut(Resumption) -> Result<Redialed, E>,
+) -> Result<(), E> {
     let (of_host, max_line) = (shared.clone(), first.max_line);
     thread::spawn(move || of_host.carry_host(max_line));
     let mut connection = Some(first);
@@ -138,7 +157,7 @@ pub(crate) fn relay<E>(
 impl Shared {
     /// Starts the threads that handle signals and write the log.
     fn start(open_browser: fn(&str)) -> Arc<Self> {
-        let (log, lines) = mpsc::sync_channel::<String>(MAX_WAITING_LOG);
+        let (log, items) = mpsc::sync_channel(MAX_WAITING_LOG);
         let shared = Arc::new(Self {
             memory: Lock::default(),
             links: Links::default(),
@@ -150,12 +169,25 @@ impl Shared {
         });
         handle_signals(shared.clone());
         thread::spawn(move || {
-            for text in lines {
-                // A host that has closed standard error still gets its answers.
-                let _ = io::stderr().write_all(text.as_bytes());
+            for item in items {
+                // A host that has closed standard error still gets its answers, and a client that
+                // has waited long enough is not told.
+                let _ = match item {
+                    LogItem::Lines(text) => io::stderr().write_all(text.as_bytes()).ok(),
+                    LogItem::End(written) => written.try_send(()).ok(),
+                };
             }
         });
         shared
+    }
+
+    /// Waits until the log has been written, for a short time if the host does not read it.
+    fn wait_for_log(&self) {
+        let (end, written) = mpsc::sync_channel(1);
+        if self.log.try_send(LogItem::End(end)).is_ok() {
+            // After the timeout the rest is lost.
+            let _ = written.recv_timeout(LOG_TIMEOUT);
+        }
     }
 
     /// Carries the messages of the host until it closes its end.
@@ -298,7 +330,7 @@ impl ServedBy {
                     }
                     Ok(DaemonNotice::Log(lines)) => {
                         // Dropped if the host does not read the log.
-                        let _ = self.shared.log.try_send(lines);
+                        let _ = self.shared.log.try_send(LogItem::Lines(lines));
                     }
                     Ok(DaemonNotice::Loads(names)) => self.shared.note_loads(self.daemon, names),
                     Ok(DaemonNotice::OpenBrowser(address)) => {
