@@ -218,10 +218,11 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Answer::Busy),
         Err(error) => return Err(failed(error)),
     };
-    if !is_of_this_user(&stream) {
+    let peer = peer_of(&stream).ok().filter(|peer| peer.user == Uid::current());
+    let Some(peer) = peer else {
         let message = "the process that listens there belongs to another user";
         return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, message)));
-    }
+    };
     stream.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT)).map_err(failed)?;
     let answered = greeting::write(&stream, greeting).and_then(|()| greeting::read(&stream));
@@ -230,9 +231,7 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
     match answered {
         Ok(welcome) => Ok(Answer::Welcome(welcome, stream)),
         Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Err(silent(place, process_at(&stream)))
-            }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(silent(place, peer.process)),
             // The daemon has ended after the connection was made, and served nothing on it.
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
@@ -248,33 +247,25 @@ fn silent(place: &DaemonPlace, process: Option<i32>) -> DialError {
     DialError::Silent(format!("{process}at {}", place.socket().display()))
 }
 
-/// Returns the id of the process at the other end of a stream.
+/// The process at the other end of a stream.
+struct Peer {
+    user: Uid,
+    /// `None` where the system does not tell.
+    process: Option<i32>,
+}
+
 #[cfg(target_os = "linux")]
-fn process_at(stream: &UnixStream) -> Option<i32> {
+fn peer_of(stream: &UnixStream) -> nix::Result<Peer> {
     use nix::sys::socket::{getsockopt, sockopt};
 
-    Some(getsockopt(stream, sockopt::PeerCredentials).ok()?.pid())
+    let peer = getsockopt(stream, sockopt::PeerCredentials)?;
+    Ok(Peer { user: Uid::from_raw(peer.uid()), process: Some(peer.pid()) })
 }
 
-/// The id is known on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn process_at(_: &UnixStream) -> Option<i32> {
-    None
-}
-
-/// Returns whether the process at the other end belongs to the user of this one.
-#[cfg(target_os = "linux")]
-fn is_of_this_user(stream: &UnixStream) -> bool {
-    use nix::sys::socket::{getsockopt, sockopt};
-
-    let credentials = getsockopt(stream, sockopt::PeerCredentials);
-    credentials.is_ok_and(|peer| peer.uid() == Uid::current().as_raw())
-}
-
-/// As on Linux.
-#[cfg(not(target_os = "linux"))]
-fn is_of_this_user(stream: &UnixStream) -> bool {
-    nix::unistd::getpeereid(stream).is_ok_and(|(user, _)| user == Uid::current())
+fn peer_of(stream: &UnixStream) -> nix::Result<Peer> {
+    let (user, _) = nix::unistd::getpeereid(stream)?;
+    Ok(Peer { user, process: None })
 }
 
 /// Connects to a socket; returns `None` if no process listens on it.

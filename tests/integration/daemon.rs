@@ -83,6 +83,10 @@ async fn killed_daemon_loses_no_unsent_call_and_repeats_none() {
     for number in 0..CALLS {
         if number % 100 == 50 {
             eventually("a daemon runs", || !home.daemons().is_empty()).await;
+            // A busy machine may be slow to answer, and few calls are to be in flight at a kill.
+            for id in &ids[..number - 25] {
+                host.answer(*id).await;
+            }
             signal(home.daemons()[0], Signal::SIGKILL);
         }
         let call =
@@ -104,8 +108,7 @@ async fn killed_daemon_loses_no_unsent_call_and_repeats_none() {
         }
     }
     assert_eq!(answered + failed, CALLS);
-    // On a busy machine, all calls before the last kill may have been in flight at a kill.
-    assert!(answered > CALLS / 10, "{answered} of {CALLS} calls were answered");
+    assert!(answered > CALLS / 2, "{answered} of {CALLS} calls were answered");
     let executed = executions(&host);
     assert!(executed.values().all(|times| *times == 1), "{executed:?}");
     assert!(executed.len() >= answered);
