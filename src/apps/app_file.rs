@@ -323,6 +323,13 @@ impl AppFile {
         self.servers_with(root, switched_off.into_iter().collect(), directories)
     }
 
+    /// Returns whether the file consists of the entry of one server, which is named after the file
+    /// (Continue).
+    pub(super) fn is_single_server(&self, root: &Value, directories: &Directories) -> bool {
+        locate_servers(root, self.servers, Some(&directories.project)).is_none()
+            && root.as_object().is_some_and(is_server_entry)
+    }
+
     fn servers_with(
         &self,
         root: &Value,
@@ -330,15 +337,12 @@ impl AppFile {
         directories: &Directories,
     ) -> Vec<FoundServer> {
         let context = EntryContext { variables: self.variables(root, directories), switched_off };
-        let found = read_servers(root, self.servers, Some(&directories.project));
-        let found = found.unwrap_or_else(|| match root {
-            // A file with a single entry, named after the file (Continue).
-            Value::Object(members) if is_server_entry(members) => {
-                let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
-                vec![(name.into_owned(), root.clone())]
-            }
-            _ => Vec::new(),
-        });
+        let found = if self.is_single_server(root, directories) {
+            let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
+            vec![(name.into_owned(), root.clone())]
+        } else {
+            read_servers(root, self.servers, Some(&directories.project)).unwrap_or_default()
+        };
         found
             .into_iter()
             .filter_map(|(name, entry)| self.found_server(name, entry, &context))

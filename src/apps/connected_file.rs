@@ -38,6 +38,8 @@ pub enum ConnectError {
     Unreadable(String),
     #[error("the file does not contain an object: remove its content first")]
     NotAnObject,
+    #[error("the file contains a single server, not a list: move the server to another file first")]
+    SingleServer,
     #[error("`{0}` in the file is neither an object nor a list of servers")]
     NotServers(String),
     #[error("the file has a server named {ENTRY_NAME} that is not dormouse")]
@@ -109,6 +111,10 @@ impl AppFile {
             .ok_or(ConnectError::UrlsNotSupported(self.app.name))?;
         let root = self.root(text)?;
         let servers = self.server_section(&root, directories)?;
+        // A list of servers would hide the server that the file consists of.
+        if self.is_single_server(&root, directories) {
+            return Err(ConnectError::SingleServer);
+        }
         let is_served = |entry: &TranslatedEntry| {
             let is_known = |identity: &Value| served.contains(identity);
             let identity = |members: &Map<String, Value>| server_identity(members, environment);

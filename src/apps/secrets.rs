@@ -172,7 +172,8 @@ fn replace_secrets(entry: &Map<String, Value>, secrets: &[PlaintextSecret]) -> M
             let here = secrets.iter().filter(|other| other.location == *location);
             let here: Vec<(String, String)> =
                 here.map(|s| (s.value.clone(), format!("${{{}}}", s.variable))).collect();
-            *text = replaced(text, here, |_, _| true);
+            // A reference behind a `$` would be literal text.
+            *text = replaced(text, here, |before, _| !before.ends_with('$'));
         }
     }
     entry
