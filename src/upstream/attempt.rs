@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
-    config::{Framing, Mask, Transport},
+    config::{Framing, Mask, Protocol, Transport},
     peer::{CallError, Peer},
     protocol::{Era, Greeting, method},
     wire::{Outbox, Raw, credentials::Credentials, edit},
@@ -49,7 +49,8 @@ pub(super) async fn connect(
     spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
-    let plan = HandshakePlan::choose(setup.server.config.connecting.protocol, host_era, spoken);
+    let protocol = setup.server.config.connecting.protocol;
+    let plan = HandshakePlan::choose(protocol, host_era, spoken);
     let limit = setup.server.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };
@@ -70,6 +71,11 @@ pub(super) async fn connect(
             let spoken = ProtocolSupport { modern: Some(false), ..spoken };
             attempt.run(HandshakePlan::Only(Era::Legacy), spoken, with_catalog).await
         }
+        // The server may have been replaced since it was seen to speak one era only.
+        Err(error) if error.is_of_other_era() && is_remembered(plan, protocol) => {
+            let spoken = ProtocolSupport { legacy: None, modern: None, ..spoken };
+            attempt.run(HandshakePlan::First(host_era), spoken, with_catalog).await
+        }
         outcome => outcome,
     };
     let mask = Mask::of(&attempt.setup.server.config);
@@ -78,6 +84,11 @@ pub(super) async fn connect(
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
         failure => failure,
     })
+}
+
+/// Returns whether a plan leaves out an era because of what was seen of the server.
+fn is_remembered(plan: HandshakePlan, protocol: Protocol) -> bool {
+    protocol == Protocol::Auto && matches!(plan, HandshakePlan::Only(_))
 }
 
 /// Returns the names of declared capabilities, in alphabetical order.
@@ -126,13 +137,9 @@ impl ConnectAttempt {
             HandshakePlan::First(era) if opened.carrier.is_pooled() => HandshakePlan::Only(era),
             plan => plan,
         };
-        let met = self.handshake(&opened.peer, plan, spoken, with_catalog, &mut clock).await;
+        let met = self.handshake(&opened, plan, spoken, with_catalog, &mut clock).await;
         let failure = match met {
-            Ok((greeting, mut terms, catalog)) => {
-                if opened.carrier.is_pooled() {
-                    // The eras of the pool are not those of the server behind it.
-                    terms.spoken = spoken;
-                }
+            Ok((greeting, terms, catalog)) => {
                 let OpenedConnection { peer, carrier, activity, noise } = opened;
                 activity.note_connected();
                 let connection =
@@ -200,15 +207,18 @@ impl ConnectAttempt {
 
     async fn handshake(
         &self,
-        peer: &Peer,
+        opened: &OpenedConnection,
         plan: HandshakePlan,
-        mut spoken: ProtocolSupport,
+        spoken: ProtocolSupport,
         with_catalog: bool,
         clock: &mut PhaseClock,
     ) -> Result<(Greeting, ConnectionTerms, Option<ServerCatalog>), AttemptError> {
-        let observer = &self.setup.server.observer;
-        let handshake = Handshake::new(peer, observer);
-        let greeting = self.within("the handshake", handshake.greet(plan, &mut spoken)).await?;
+        let OpenedConnection { peer, carrier, .. } = opened;
+        let handshake = Handshake::new(peer, &self.setup.server.observer);
+        let mut seen = spoken;
+        let greeting = self.within("the handshake", handshake.greet(plan, &mut seen)).await?;
+        // The eras of the pool are not those of the server behind it.
+        let spoken = if carrier.is_pooled() { spoken } else { seen };
         clock.timing.handshake = clock.lap();
         let declared = declared_names(handshake.declared(greeting.era));
         let terms = ConnectionTerms { declared, spoken };

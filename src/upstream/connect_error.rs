@@ -34,6 +34,8 @@ pub(crate) enum AttemptError {
     Unauthorized(#[from] CredentialError),
     #[error("{0}")]
     Incompatible(String),
+    #[error("the server does not speak 2026-07-28")]
+    NotModern,
     #[error("cannot make HTTP requests: {0}")]
     Http(String),
     #[error("dormouse is shutting down")]
@@ -62,6 +64,11 @@ impl AttemptError {
     pub(super) fn is_refusal(&self) -> bool {
         let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
         is_http || matches!(self, Self::Refused { .. })
+    }
+
+    /// Returns whether the server answered the handshake as one that speaks another era would.
+    pub(super) fn is_of_other_era(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Incompatible(_))
     }
 
     /// Returns the error with which the server answered `initialize`.

@@ -85,10 +85,7 @@ impl Handshake<'_> {
             }
             HandshakePlan::Only(Era::Modern) => match read_discover(&self.discover().await?) {
                 DiscoverAnswer::Modern(greeting) => Ok(accept_modern(greeting, spoken)),
-                DiscoverAnswer::Legacy => {
-                    let message = "the server does not speak 2026-07-28".to_owned();
-                    Err(AttemptError::Incompatible(message))
-                }
+                DiscoverAnswer::Legacy => Err(AttemptError::NotModern),
                 DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),
             },
             HandshakePlan::First(Era::Legacy) => match self.initialize().await? {

@@ -42,6 +42,21 @@ async fn hosts_of_both_eras_share_one_process() {
 }
 
 #[tokio::test]
+async fn era_in_which_a_server_is_shared_is_not_remembered_as_the_servers_own() {
+    let home = DaemonHome::new();
+    let server = || shared("a").script("modern_only", true);
+    let mut sharing = home.proxy([server()]).serve().await;
+    echo(&mut sharing, "shared").await;
+    assert_eq!(sharing.end().await, Some(0));
+    let catalogs = home.path().join("cache/dormouse/catalogs");
+    let stored = std::fs::read_dir(catalogs).unwrap().flatten();
+    let stored: Vec<String> =
+        stored.map(|file| std::fs::read_to_string(file.path()).unwrap()).collect();
+    assert!(!stored.is_empty());
+    assert!(stored.iter().all(|catalog| !catalog.contains("\"speaksLegacy\":true")), "{stored:?}");
+}
+
+#[tokio::test]
 async fn question_reaches_the_host_of_the_call() {
     let home = DaemonHome::new();
     let mut one = home.proxy([shared("a")]).serve().await;

@@ -148,6 +148,25 @@ async fn modern_server_serves_a_legacy_host() {
 }
 
 #[tokio::test]
+async fn replaced_server_may_speak_another_era_than_before() {
+    let home = tempfile::tempdir().unwrap();
+    let mark = home.path().join("replaced");
+    let server = || {
+        let condition = format!("test -e {}", mark.display());
+        Server::lazy("a")
+            .after(&format!("if {condition}; then set -- '{{\"modern_only\":true}}'; fi"))
+    };
+    let mut before = Proxy::with([server()]).at_home(home.path()).serve().await;
+    before.load("a").await;
+    before.end().await;
+    std::fs::write(&mark, "").unwrap();
+    let mut after = Proxy::with([server()]).at_home(home.path()).serve().await;
+    let result = after.use_tool("a/echo", json!({"text": "hello"})).await;
+    assert!(text_of(&result).contains("hello"), "{result}");
+    assert!(text_of(&result).contains("2026-07-28"), "{result}");
+}
+
+#[tokio::test]
 async fn rmcp_server_speaks_the_era_of_its_host() {
     let server = || Server::lazy("r").script("rmcp", true);
     let mut legacy = Proxy::with([server()]).serve().await;
