@@ -179,6 +179,13 @@ pub(super) async fn recall_all(fleet: &Fleet) {
     let _ = fleet.context.tasks.track_future(reading).await;
 }
 
+/// Learns all that is known of servers: of those that are being connected, and of those that have
+/// not been loaded.
+pub(super) async fn learn_all(fleet: &Fleet) {
+    wait_for_first_attempts(fleet).await;
+    recall_all(fleet).await;
+}
+
 /// Waits for the first attempts of eager and hybrid servers, but not beyond `startupWait`.
 /// Remembers servers that hang, so that the next start does not wait for them.
 pub(super) async fn wait_for_first_attempts(fleet: &Fleet) {

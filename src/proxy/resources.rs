@@ -6,6 +6,7 @@ use super::{
     Caller, Fleet, Subscriber,
     audience::AttemptId,
     calls::{self, Call, Feature},
+    catalogs,
     instance::Instance,
 };
 use crate::{
@@ -28,7 +29,7 @@ impl Fleet {
         uri: &str,
         params: Option<Raw>,
     ) -> Outcome {
-        let server = match route_resource(self, caller, uri) {
+        let server = match find_resource(self, caller, uri).await {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
@@ -87,7 +88,7 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
         return kept
             .map(|result| adapt::own_result(method::RESOURCES_READ, caller.client.era, result));
     }
-    match route_resource(fleet, caller, &uri) {
+    match find_resource(fleet, caller, &uri).await {
         ResourceRoute::Server(server) => {
             fleet.board.note_read(caller.host.principal(), server, &uri);
             let call = Call::new(server, caller, method::RESOURCES_READ, Some(params));
@@ -96,6 +97,17 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
         ResourceRoute::Unlisted => {
             ask_for_unlisted(fleet, caller, (method::RESOURCES_READ, &uri), &params, |_| true).await
         }
+    }
+}
+
+/// Returns the server of a resource, as soon as it is known.
+pub(super) async fn find_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
+    match route_resource(fleet, caller, uri) {
+        ResourceRoute::Unlisted => {
+            catalogs::wait_for_first_attempts(fleet).await;
+            route_resource(fleet, caller, uri)
+        }
+        found @ ResourceRoute::Server(_) => found,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Caller, Fleet,
     calls::{self, Call, Feature},
-    extensions, lists, notifications, resources,
+    catalogs, extensions, lists, notifications, resources,
     tasks::{self, is_of_tasks},
     tool_calls,
 };
@@ -97,7 +97,7 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let Some(name) = edit::get_str(&params, "name") else {
         return Err(error::invalid_params("prompts/get needs a \"name\""));
     };
-    match resolve_prompt(fleet, caller, &name) {
+    match find_prompt(fleet, caller, &name).await {
         Some((server, own_name)) => {
             let params = renamed(&params, &name, &own_name);
             let call = Call::new(server, caller, method::PROMPTS_GET, Some(params));
@@ -105,6 +105,15 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
         }
         None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
     }
+}
+
+/// Returns the server of a prompt and the prompt's name there, as soon as it is known.
+async fn find_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
+    if let Some(found) = resolve_prompt(fleet, caller, name) {
+        return Some(found);
+    }
+    catalogs::wait_for_first_attempts(fleet).await;
+    resolve_prompt(fleet, caller, name)
 }
 
 /// Returns the server of a prompt and the prompt's name there. At an endpoint of one server every
@@ -121,12 +130,12 @@ async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
     let (server, reference, feature) = match (name, uri) {
         (Some(name), _) => {
-            let Some((server, own_name)) = resolve_prompt(fleet, caller, &name) else {
+            let Some((server, own_name)) = find_prompt(fleet, caller, &name).await else {
                 return Err(error::invalid_params(format!("unknown prompt: {name}")));
             };
             (server, renamed(&reference, &name, &own_name), Feature::Prompts)
         }
-        (None, Some(uri)) => match resources::route_resource(fleet, caller, &uri) {
+        (None, Some(uri)) => match resources::find_resource(fleet, caller, &uri).await {
             ResourceRoute::Server(server) => (server, reference, Feature::Resources),
             ResourceRoute::Unlisted => {
                 return Err(error::invalid_params(format!("unknown resource template: {uri}")));

@@ -53,7 +53,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
                     break shape(fleet, caller, offer.server(), method::TOOLS_CALL, Err(error));
                 }
             },
-            Action::Recall => Box::pin(catalogs::recall_all(fleet)).await,
+            Action::Recall => Box::pin(catalogs::learn_all(fleet)).await,
             Action::Index => {}
             Action::Reexamine { server, .. } => Box::pin(catalogs::reexamine(fleet, *server)).await,
         }

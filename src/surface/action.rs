@@ -13,8 +13,8 @@ pub(crate) enum Action {
     Answer(Raw),
     /// A load of this offer, after which the request is evaluated again.
     Load { offer: OfferId },
-    /// A read of the stored catalogs of servers that are not loaded, after which the request is
-    /// evaluated again.
+    /// A wait for the servers that are being connected, and a read of the stored catalogs of the
+    /// others, after which the request is evaluated again.
     Recall,
     /// The creation of the search index, which takes a while, after which the request is evaluated
     /// again on the same snapshot.

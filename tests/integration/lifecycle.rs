@@ -285,3 +285,28 @@ async fn killed_watchdog_is_started_again() {
     host.signal(Signal::SIGKILL);
     eventually("it guards both", || !servers.iter().any(|server| is_alive(*server))).await;
 }
+
+#[tokio::test]
+async fn requests_wait_for_eager_servers_that_may_know_what_they_name() {
+    let server = || {
+        let server = Server::eager("a").script("delay_ms", 300).script("prompts", json!(["p"]));
+        server.script("resources", json!(["r://1"]))
+    };
+    for (method, params) in [
+        ("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})),
+        ("prompts/get", json!({"name": "p"})),
+        ("resources/read", json!({"uri": "r://1"})),
+        ("resources/subscribe", json!({"uri": "r://1"})),
+        (
+            "completion/complete",
+            json!({
+                "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""},
+            }),
+        ),
+    ] {
+        let mut host = Proxy::with([server()]).serve().await;
+        let answer = host.ask(method, params).await;
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        assert!(answer["result"]["isError"].is_null(), "{method}: {answer}");
+    }
+}
