@@ -15,6 +15,8 @@ mod random_token;
 #[cfg(test)]
 mod sequences;
 mod text;
+#[cfg(unix)]
+mod unix_socket;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use blocking::{resolve_name, run_blocking};
@@ -37,3 +39,5 @@ pub(crate) use random_token::random_token;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};
 pub(crate) use text::{counted, one_line, shortened};
+#[cfg(unix)]
+pub(crate) use unix_socket::connect_at_once;

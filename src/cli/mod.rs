@@ -25,6 +25,7 @@ mod get;
 mod help;
 mod import;
 mod instances;
+mod joint_report;
 mod lineage;
 mod list;
 mod logging;

@@ -1,12 +1,16 @@
 //! `dormouse status`: the state of each server, and the size of its tools.
 
+#[cfg(unix)]
+use std::collections::BTreeMap;
 use std::{
     path::Path,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{instances::running, login::described, settings, shared_flags::Options};
+use super::{
+    instances::running, joint_report::by_process, login::described, settings, shared_flags::Options,
+};
 #[cfg(unix)]
 use crate::daemon::SharedServer;
 use crate::{
@@ -34,7 +38,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         outln!("{}", super::output::json(&reports)?);
     } else {
-        reports.iter().for_each(print);
+        by_process(&reports).iter().for_each(print);
         // A config that has become invalid has no advice.
         let config = settings::parse(&file, options).ok();
         for advice in config.iter().flat_map(|config| sharing_advice(config, &reports)) {
@@ -73,17 +77,30 @@ fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a sentence for each process that several hosts share.
+/// Returns a sentence for each server that several hosts share.
 #[cfg(unix)]
 fn savings(config: &Path) -> Vec<String> {
     let Ok(config) = std::path::absolute(config) else { return Vec::new() };
-    let shared = super::daemon::shared_servers(&config);
-    let saves = shared.into_iter().filter(|server| server.users > 1);
-    saves
-        .map(|SharedServer { name, users }| {
-            format!("{}: one process for {users} hosts saves {}", visible(&name), users - 1)
-        })
-        .collect()
+    let mut shared: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for SharedServer { name, users } in super::daemon::shared_servers(&config) {
+        let (hosts, processes) = shared.entry(name).or_default();
+        *hosts += users;
+        *processes += 1;
+    }
+    let several = shared.into_iter().filter(|(_, (hosts, _))| *hosts > 1);
+    several.map(|(name, (hosts, processes))| saving(&visible(&name), hosts, processes)).collect()
+}
+
+/// Returns the sentence for a server that so many hosts use, in so many processes.
+#[cfg(unix)]
+fn saving(name: &str, hosts: usize, processes: usize) -> String {
+    if processes == 1 {
+        return format!("{name}: one process for {hosts} hosts saves {}", hosts - 1);
+    }
+    format!(
+        "{name}: {processes} processes for {hosts} hosts, which differ in directory or \
+            environment; `cwd` in the server's entry gives all of them one directory"
+    )
 }
 
 #[cfg(not(unix))]

@@ -8,18 +8,19 @@ use std::{
     time::Duration,
 };
 
-use nix::unistd::Pid;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixListener;
 
 use super::{ApiState, BASE_PATH, router};
-use crate::base::make_private_directory;
+use crate::base::{connect_at_once, make_private_directory};
 
 /// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
 /// 100 bytes.
 const MAX_FINGERPRINT_CHARS: usize = 12;
+/// Extension of a socket that does not accept connections yet.
+const UNNAMED_EXTENSION: &str = "new";
 /// Delay after the socket could not be created.
 const BIND_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum time to answer requests in progress when dormouse shuts down.
@@ -53,6 +54,7 @@ impl SocketDirectory {
         let mut sockets: Vec<PathBuf> = entries
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start))
             .map(|entry| entry.path())
+            .filter(|path| is_named(path))
             .collect();
         sockets.sort();
         sockets
@@ -101,21 +103,24 @@ async fn bind_at_last(directory: &Path, path: &Path) -> UnixListener {
     }
 }
 
-/// Creates the socket. The permissions of its directory and of the socket itself exclude other
-/// users.
+/// Creates the socket, which gets its name when it accepts connections: one that accepts none would
+/// be removed. The permissions of its directory and of the socket itself exclude other users.
 fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     make_private_directory(directory)?;
+    let unnamed = path.with_extension(UNNAMED_EXTENSION);
     // An earlier process with the same id may have left its socket.
-    let _ = fs::remove_file(path);
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    let _ = fs::remove_file(&unnamed);
+    let listener = UnixListener::bind(&unnamed)?;
+    fs::set_permissions(&unnamed, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&unnamed, path)?;
     Ok(listener)
 }
 
 /// Removes the sockets that killed processes have left, whatever config they served.
 fn remove_stale_sockets(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()).filter(|path| !is_owner_alive(path)) {
+    let sockets = entries.map(|entry| entry.path()).filter(|path| is_named(path));
+    for path in sockets.filter(|path| is_abandoned(path)) {
         // Another process may have removed it.
         let _ = fs::remove_file(path);
     }
@@ -153,10 +158,10 @@ pub(crate) enum ControlRequestError {
 impl SocketDirectory {
     /// Returns the running processes that serve the config.
     pub(crate) fn running(&self) -> Vec<RunningDormouse> {
-        let (alive, gone): (Vec<_>, Vec<_>) =
-            self.all_sockets().into_iter().partition(|path| is_owner_alive(path));
-        for path in gone {
-            // The process was killed; another one may have removed its socket.
+        let (abandoned, alive): (Vec<_>, Vec<_>) =
+            self.all_sockets().into_iter().partition(|path| is_abandoned(path));
+        for path in abandoned {
+            // Another process may have removed it.
             let _ = fs::remove_file(&path);
         }
         alive.into_iter().map(|path| RunningDormouse { path }).collect()
@@ -190,10 +195,12 @@ impl RunningDormouse {
     }
 }
 
-/// Returns whether the process that created the socket is running; the socket's name ends with the
-/// process id.
-fn is_owner_alive(path: &Path) -> bool {
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let process = name.and_then(|name| name.rsplit('-').next()?.parse().ok());
-    process.is_some_and(|process| nix::sys::signal::kill(Pid::from_raw(process), None).is_ok())
+fn is_named(path: &Path) -> bool {
+    path.extension().is_none_or(|extension| extension != UNNAMED_EXTENSION)
+}
+
+/// Returns whether a killed process has left the socket. The process id in its name says nothing:
+/// another process may have it now.
+fn is_abandoned(path: &Path) -> bool {
+    matches!(connect_at_once(path), Ok(None))
 }

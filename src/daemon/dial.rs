@@ -3,21 +3,17 @@
 use std::{
     io,
     os::unix::net::UnixStream,
-    path::Path,
     thread,
     time::{Duration, Instant},
 };
 
-use nix::{
-    fcntl::{FcntlArg, FdFlag, fcntl},
-    sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket},
-    unistd::Uid,
-};
+use nix::unistd::Uid;
 
 use super::{
     DaemonCommand, DaemonPlace, DaemonStatus, Greeting, Hello, Welcome, greeting,
     held_lock::HeldLock,
 };
+use crate::base::connect_at_once;
 
 /// Maximum time to reach a daemon, with the start of one.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -192,7 +188,7 @@ impl<F: Fn() -> io::Result<()>> Starter<'_, F> {
             return Ok(());
         };
         // Another process may have started it since the attempt to connect.
-        if matches!(open(&place.socket()), Ok(Some(_)) | Err(_)) {
+        if matches!(connect_at_once(&place.socket()), Ok(Some(_)) | Err(_)) {
             return Ok(());
         }
         match start() {
@@ -212,7 +208,7 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
     if place.directory().exists() {
         place.prepare().map_err(failed)?;
     }
-    let stream = match open(&place.socket()) {
+    let stream = match connect_at_once(&place.socket()) {
         Ok(Some(stream)) => stream,
         Ok(None) => return Ok(Answer::Absent),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Answer::Busy),
@@ -266,34 +262,4 @@ fn peer_of(stream: &UnixStream) -> nix::Result<Peer> {
 fn peer_of(stream: &UnixStream) -> nix::Result<Peer> {
     let (user, _) = nix::unistd::getpeereid(stream)?;
     Ok(Peer { user, process: None })
-}
-
-/// Connects to a socket; returns `None` if no process listens on it.
-///
-/// # Errors
-/// [`io::ErrorKind::WouldBlock`] if the process does not accept connections as fast as they are
-/// made; others if the socket cannot be used.
-fn open(path: &Path) -> io::Result<Option<UnixStream>> {
-    let address = UnixAddr::new(path)?;
-    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None)?;
-    let stream = UnixStream::from(socket);
-    // A daemon that this process starts must not inherit the connection.
-    fcntl(&stream, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-    // A connection to a process that does not accept would wait forever.
-    stream.set_nonblocking(true)?;
-    match connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &address).map_err(io::Error::from) {
-        Ok(()) => {
-            stream.set_nonblocking(false)?;
-            Ok(Some(stream))
-        }
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -115,6 +115,27 @@ async fn killed_daemon_loses_no_unsent_call_and_repeats_none() {
 }
 
 #[tokio::test]
+async fn killed_daemon_is_named_in_the_log_and_leaves_no_sockets() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    echo(&mut host, "before").await;
+    let controls = || {
+        let entries = std::fs::read_dir(home.path().join("dormouse/run")).unwrap().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let before = controls();
+    assert_eq!(before.len(), 1);
+    home.kill_daemon().await;
+    host.logged("the daemon has ended unexpectedly; connecting to another").await;
+    echo(&mut host, "after").await;
+    eventually("the sockets of the killed daemon are removed", || {
+        let now = controls();
+        now.len() == 1 && now != before
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn session_continues_after_the_daemon_was_killed() {
     let home = DaemonHome::new();
     let mut host = home.proxy([Server::lazy("a"), Server::lazy("b")]).serve().await;

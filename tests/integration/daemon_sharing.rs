@@ -171,6 +171,8 @@ async fn status_advises_to_share_and_share_does_it() {
         echo(host, "awake").await;
     }
     let (_, status) = home.run(&["status"]).await;
+    assert_eq!(status.matches("process ").count(), 1, "{status}");
+    assert!(status.contains("hosts: 3") && status.contains("awake × 3"), "{status}");
     insta::assert_snapshot!(status.lines().last().unwrap());
     let (code, said) = home.run(&["share", "a"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -190,6 +192,21 @@ async fn status_advises_to_share_and_share_does_it() {
     home.run(&["share", "a", "--no-share"]).await;
     let config: Value = serde_json::from_str(&home.config()).unwrap();
     assert_eq!(config["mcpServers"]["a"]["isolation"], "session");
+}
+
+#[tokio::test]
+async fn status_says_why_hosts_in_several_directories_do_not_share() {
+    let home = DaemonHome::new();
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let mut hosts = Vec::new();
+    for directory in &directories {
+        hosts.push(home.proxy([shared("a")]).within(directory.path()).serve().await);
+    }
+    for host in &mut hosts {
+        echo(host, "awake").await;
+    }
+    let (_, status) = home.run(&["status"]).await;
+    insta::assert_snapshot!(status.lines().last().unwrap());
 }
 
 #[tokio::test]

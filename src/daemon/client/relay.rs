@@ -119,6 +119,7 @@ fn carry<E>(
     let mut leaving = Vec::new();
     let (mut daemon, mut failures, mut is_replaced) = (0, 0, false);
     loop {
+        let mut was_lost = false;
         if let Some(connection) = connection.take() {
             let mut served = ServedBy::open(daemon, connection, shared.clone());
             let followed = served.follow();
@@ -127,7 +128,10 @@ fn carry<E>(
             is_replaced = matches!(followed, Followed::Ending(Redial::Replaced));
             match followed {
                 Followed::HostGone => return Ok(()),
-                Followed::Closed => served.lose(),
+                Followed::Closed => {
+                    was_lost = true;
+                    served.lose();
+                }
                 Followed::Ending(redial) => {
                     shared.links.leave(redial);
                     leaving.push(thread::spawn(move || served.finish()));
@@ -136,6 +140,9 @@ fn carry<E>(
         }
         if !shared.links.wait_until_wanted() {
             break;
+        }
+        if was_lost {
+            shared.log("dormouse: the daemon has ended unexpectedly; connecting to another\n");
         }
         if failures > 0 {
             thread::sleep(FIRST_RETRY_DELAY * 2_u32.saturating_pow(failures.min(7)));
@@ -179,6 +186,11 @@ impl Shared {
             }
         });
         shared
+    }
+
+    /// Writes to standard error. The text is dropped if the host does not read it.
+    fn log(&self, text: impl Into<String>) {
+        let _ = self.log.try_send(LogItem::Lines(text.into()));
     }
 
     /// Waits until the log has been written, for a short time if the host does not read it.
@@ -328,10 +340,7 @@ impl ServedBy {
                         self.has_carried = true;
                         return Followed::Ending(redial);
                     }
-                    Ok(DaemonNotice::Log(lines)) => {
-                        // Dropped if the host does not read the log.
-                        let _ = self.shared.log.try_send(LogItem::Lines(lines));
-                    }
+                    Ok(DaemonNotice::Log(lines)) => self.shared.log(lines),
                     Ok(DaemonNotice::Loads(names)) => self.shared.note_loads(self.daemon, names),
                     Ok(DaemonNotice::OpenBrowser(address)) => {
                         let open = self.shared.open_browser;
