@@ -36,17 +36,33 @@ struct PoolInner {
     ending: CancellationToken,
 }
 
-/// A server that is connected, or being connected.
+/// A process of a server, from its first user until it has ended.
 struct PooledServer {
     identity: LaunchIdentity,
     /// The name that its first user gave it.
     name: String,
+    life: Life,
+}
+
+enum Life {
+    /// Connected, or being connected.
+    Running {
+        fleet: Arc<Fleet>,
+        /// The number of fleets that use it.
+        users: usize,
+        /// Incremented whenever a fleet joins or leaves, so that only the last departure ends the
+        /// server.
+        changes: u64,
+    },
+    /// The token is cancelled when the process has ended.
+    Ending(CancellationToken),
+}
+
+/// A fleet that has been counted as a user of a server.
+struct Admission {
     fleet: Arc<Fleet>,
-    /// The number of fleets that use it.
-    users: usize,
-    /// Incremented whenever a fleet joins or leaves, so that only the last departure ends the
-    /// server.
-    changes: u64,
+    /// The ends of earlier processes of the server. No two run at a time.
+    earlier: Vec<CancellationToken>,
 }
 
 impl DaemonPool {
@@ -65,7 +81,11 @@ impl DaemonPool {
     /// Returns the names of the servers that run, each with the number of its users.
     pub(crate) fn users(&self) -> Vec<(String, usize)> {
         let servers = self.0.servers.lock();
-        servers.iter().map(|server| (server.name.clone(), server.users)).collect()
+        let running = servers.iter().filter_map(|server| match &server.life {
+            Life::Running { users, .. } => Some((server.name.clone(), *users)),
+            Life::Ending(_) => None,
+        });
+        running.collect()
     }
 
     /// Ends all servers, and waits for them.
@@ -73,7 +93,9 @@ impl DaemonPool {
         self.0.ending.cancel();
         let servers = std::mem::take(&mut *self.0.servers.lock());
         for server in servers {
-            server.fleet.stop().await;
+            if let Life::Running { fleet, .. } = server.life {
+                fleet.stop().await;
+            }
         }
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -95,41 +117,51 @@ impl DaemonPool {
         self.0.runtime.block_on(async {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            let fleet = self.admit(identity, settings_of(joining), joining.config.pooled());
-            let serving = self.clone().serve(fleet, stream, stop.clone());
+            let admission = self.admit(identity, settings_of(joining), joining.config.pooled());
+            let serving = self.clone().serve(admission, stream, stop.clone());
             // The task ends with the stream; a panic has been logged.
             let _ = self.0.tasks.spawn(serving).await;
             Ok(())
         })
     }
 
-    /// Returns the fleet of the server with this identity, which is made if it is the first, for
-    /// one more user.
+    /// Counts one more user of the server with this identity, which is made for its first user.
     fn admit(
         &self,
         identity: LaunchIdentity,
         settings: Settings,
         server: ServerConfig,
-    ) -> Arc<Fleet> {
+    ) -> Admission {
         let mut servers = self.0.servers.lock();
-        if let Some(server) = servers.iter_mut().find(|server| server.identity == identity) {
-            server.users += 1;
-            server.changes += 1;
-            return server.fleet.clone();
+        let mut earlier = Vec::new();
+        for server in servers.iter_mut().filter(|server| server.identity == identity) {
+            match &mut server.life {
+                Life::Running { fleet, users, changes } => {
+                    *users += 1;
+                    *changes += 1;
+                    return Admission { fleet: fleet.clone(), earlier: Vec::new() };
+                }
+                Life::Ending(ended) => earlier.push(ended.clone()),
+            }
         }
         let PoolInner { services, auth, .. } = &*self.0;
         let name = server.name.clone();
         let config = Config { settings, servers: vec![server] };
         let fleet = Fleet::new(config, services, Storage::default(), auth.clone());
-        servers.push(PooledServer { identity, name, fleet: fleet.clone(), users: 1, changes: 0 });
-        fleet
+        let life = Life::Running { fleet: fleet.clone(), users: 1, changes: 0 };
+        servers.push(PooledServer { identity, name, life });
+        Admission { fleet, earlier }
     }
 
     /// Serves a fleet as the host of one server until it closes its end or `stop` is cancelled.
-    async fn serve<S>(self, fleet: Arc<Fleet>, stream: S, stop: CancellationToken)
+    async fn serve<S>(self, admission: Admission, stream: S, stop: CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        let Admission { fleet, earlier } = admission;
+        for ended in earlier {
+            ended.cancelled().await;
+        }
         let (input, output) = tokio::io::split(stream);
         let host = LineHost::attach(fleet.clone(), output);
         // The fleet is gone, however the stream ended.
@@ -141,30 +173,45 @@ impl DaemonPool {
 
     /// Counts a fleet as gone, and ends the server if no other fleet joins for a time.
     async fn leave(&self, fleet: &Arc<Fleet>) {
-        let count = |server: &mut PooledServer| {
-            server.users -= 1;
-            server.changes += 1;
-            server.changes
-        };
-        let is_it = |server: &PooledServer| Arc::ptr_eq(&server.fleet, fleet);
-        let changes = self.0.servers.lock().iter_mut().find(|server| is_it(server)).map(count);
-        let Some(changes) = changes else { return };
+        let Some(changes) = self.note_departure(fleet) else { return };
         // The next fleet gets another attempt, and not the strikes of this one.
         let has_failed = fleet.operator().overview().iter().any(|server| server.status.strikes > 0);
         if !has_failed {
             self.0.ending.run_until_cancelled(tokio::time::sleep(LINGER)).await;
         }
-        let unused = {
-            let mut servers = self.0.servers.lock();
-            let is_unused = |server: &PooledServer| {
-                is_it(server) && server.users == 0 && server.changes == changes
-            };
-            let position = servers.iter().position(is_unused);
-            position.map(|position| servers.swap_remove(position))
-        };
-        if let Some(server) = unused {
-            server.fleet.stop().await;
+        if let Some(ended) = self.begin_end(fleet, changes) {
+            fleet.stop().await;
+            ended.cancel();
+            let is_over = |life: &Life| matches!(life, Life::Ending(ended) if ended.is_cancelled());
+            self.0.servers.lock().retain(|server| !is_over(&server.life));
         }
+    }
+
+    /// Counts a user less, and returns the number of changes so far.
+    fn note_departure(&self, of: &Arc<Fleet>) -> Option<u64> {
+        self.0.servers.lock().iter_mut().find_map(|server| match &mut server.life {
+            Life::Running { fleet, users, changes } if Arc::ptr_eq(fleet, of) => {
+                *users -= 1;
+                *changes += 1;
+                Some(*changes)
+            }
+            _ => None,
+        })
+    }
+
+    /// Notes that a server is being ended, if it has no user and has not changed since. Returns the
+    /// token for its end.
+    fn begin_end(&self, of: &Arc<Fleet>, since: u64) -> Option<CancellationToken> {
+        let mut servers = self.0.servers.lock();
+        let unused = servers.iter_mut().find(|server| match &server.life {
+            Life::Running { fleet, users: 0, changes } => {
+                Arc::ptr_eq(fleet, of) && *changes == since
+            }
+            _ => false,
+        })?;
+        let ended = CancellationToken::new();
+        unused.life = Life::Ending(ended.clone());
+        Some(ended)
     }
 }
 
@@ -175,11 +222,11 @@ impl ServerPool for DaemonPool {
             let (settings, server) = (settings_of(&joining), joining.config.pooled());
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
-                let fleet = pool.admit(identity, settings, server);
+                let admission = pool.admit(identity, settings, server);
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();
-                tasks.spawn(pool.serve(fleet, far, stop));
+                tasks.spawn(pool.serve(admission, far, stop));
                 Box::new(near) as PoolStream
             });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.

@@ -151,6 +151,22 @@ async fn server_ends_after_its_last_host() {
 }
 
 #[tokio::test]
+async fn next_process_of_a_server_starts_after_the_end_of_the_one_before() {
+    let home = DaemonHome::new();
+    let server = || shared("a").script("stubborn", true);
+    let mut one = home.proxy([server()]).set("daemonIdleTimeout", "1m").serve().await;
+    let mut two = home.proxy([server()]).set("daemonIdleTimeout", "1m").serve().await;
+    echo(&mut one, "first").await;
+    let first = one.started("a")[0];
+    assert_eq!(one.end().await, Some(0));
+    two.server_noted("a", "end of input").await;
+    assert!(is_alive(first), "it takes its time to end");
+    echo(&mut two, "second").await;
+    assert_eq!(two.started("a").len(), 2);
+    assert!(!is_alive(first));
+}
+
+#[tokio::test]
 async fn shared_server_is_not_told_of_roots() {
     let home = DaemonHome::new();
     let mut host = home.proxy([shared("a")]).serve().await;
