@@ -66,9 +66,16 @@ impl AttemptError {
         is_http || matches!(self, Self::Refused { .. })
     }
 
-    /// Returns whether the server answered the handshake as one that speaks another era would.
+    /// Returns whether a server that speaks only another era answers the handshake in this way.
     pub(super) fn is_of_other_era(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::Incompatible(_))
+        let unknown_method = i64::from(ErrorCode::METHOD_NOT_FOUND.0);
+        match self {
+            Self::NotModern => true,
+            Self::Refused { phase, code, .. } => {
+                *phase == method::INITIALIZE && *code == unknown_method
+            }
+            _ => false,
+        }
     }
 
     /// Returns the error with which the server answered `initialize`.
