@@ -19,7 +19,8 @@ COPY --from=build /source/dormouse /usr/local/bin/dormouse
 LABEL org.opencontainers.image.source="https://github.com/dormouse-mcp/dormouse" \
       org.opencontainers.image.licenses="Apache-2.0" \
       io.modelcontextprotocol.server.name="io.github.dormouse-mcp/dormouse"
-ENV DORMOUSE_CONFIG=/config/dormouse.json
+# A container serves one host, or hosts over HTTP.
+ENV DORMOUSE_CONFIG=/config/dormouse.json DORMOUSE_DAEMON=0
 USER node
 WORKDIR /home/node
 EXPOSE 8080

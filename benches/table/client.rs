@@ -3,7 +3,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -25,7 +25,11 @@ impl Client {
     }
 
     pub fn spawn_in_home(command: &[String], home: &str) -> Self {
-        let mut child = homes::command(command, home)
+        Self::start(homes::command(command, home))
+    }
+
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -43,7 +43,7 @@ impl DaemonBench {
     fn host(&self, how: Serving) -> Client {
         let flag = (how == Serving::InProcess).then(|| "--no-daemon".to_owned());
         let command: Vec<String> = self.command.iter().cloned().chain(flag).collect();
-        Client::spawn_in_home(&command, self.home())
+        Client::start(homes::command_by_daemon(&command, self.home()))
     }
 
     /// Returns the id of the daemon, if one runs.

@@ -7,18 +7,24 @@ pub const EMPTY_HOME: &str = "new";
 /// A home in which the catalogs of all servers are stored.
 pub const WARM_HOME: &str = "knowing";
 
-/// Returns the command as a process that uses a home of this bench.
+/// Returns the command as a process that uses a home of this bench, and no daemon.
 pub fn command(command: &[String], home: &str) -> Command {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-homes").join(home);
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]);
-    // It decides whether a daemon serves hosts.
-    started.env_remove("CI");
+    started.env("DORMOUSE_DAEMON", "0");
     for (variable, directory) in
         [("XDG_CACHE_HOME", "cache"), ("XDG_DATA_HOME", "data"), ("XDG_RUNTIME_DIR", "run")]
     {
         started.env(variable, place.join(directory));
     }
+    started
+}
+
+/// Returns the command as a process that uses a home of this bench, and the daemon.
+pub fn command_by_daemon(words: &[String], home: &str) -> Command {
+    let mut started = command(words, home);
+    started.env("DORMOUSE_DAEMON", "1");
     started
 }
 

@@ -7,7 +7,8 @@ use nix::{
     sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket},
 };
 
-/// Connects to a socket without waiting for the other process. Returns `None` if no process listens on it.
+/// Connects to a socket without waiting for the other process. Returns `None` if no process listens
+/// on it.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] if the process does not accept connections as fast as they are

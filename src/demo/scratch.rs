@@ -53,6 +53,8 @@ impl Scratch {
         command
             .args(arguments)
             .envs(DIRECTORY_VARIABLES.map(|name| (name, self.directory.path())))
+            // No process is left when the demo ends.
+            .env("DORMOUSE_DAEMON", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -151,7 +151,7 @@ async def running(command, folder):
         if not name.startswith(("XDG_", "DORMOUSE"))
     }
     environment |= {"HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "XDG_RUNTIME_DIR": folder}
-    environment |= {"DORMOUSE_LOG": os.environ.get("DORMOUSE_LOG", "info")}
+    environment |= {"DORMOUSE_LOG": os.environ.get("DORMOUSE_LOG", "info"), "DORMOUSE_DAEMON": "0"}
     # A test that is cancelled here would leave a process that nothing ends.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(command, env=environment, cwd=folder)

@@ -20,6 +20,8 @@ use crate::{
 /// Maximum time for a notification that an errand causes.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Time between two checks of whether the daemon was replaced.
+const DAEMON_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes of each kind before a host leaves.
 const CHANGES_ALONE: usize = 3;
 
@@ -28,6 +30,13 @@ pub struct Errands {
     host: Arc<Host>,
     ledger: Arc<Ledger>,
     last: AtomicU64,
+}
+
+/// A notification that an errand causes.
+struct ExpectedNotification {
+    received: watch::Receiver<u64>,
+    /// The number of changes of the daemon before the errand.
+    daemon_changes: Option<u64>,
 }
 
 impl Errands {
@@ -86,6 +95,7 @@ impl Errands {
                 self.ledger.find(Fault::Crossed, what);
             }
             Err(Failure::Refused(_)) if server.may_fail() => self.ledger.failed(payload),
+            Err(failure) if self.host.has_lost_daemon(&failure) => self.ledger.failed(payload),
             Err(failure) => {
                 let what = format!("{payload} at {}: {failure}", server.name());
                 self.ledger.find(Fault::Lost, what);
@@ -140,19 +150,19 @@ impl Errands {
     async fn touch(&self) {
         let payload = self.payload("touch");
         let more = json!({"uri": self.host.resource()});
-        let before = *self.host.updates.borrow();
+        let update = self.expect_notification(&self.host.updates);
         let got = self.call(ServerKind::Steady, "touch", &payload, more).await;
         self.expect(ServerKind::Steady, &payload, got, &format!("touch {payload}"));
-        self.notified(&self.host.updates, before, &payload, "an update of its resource").await;
+        self.notified(update, &payload, "an update of its resource").await;
     }
 
     /// Has the server replace a tool and announce it.
     async fn grow(&self) {
         let payload = self.payload("grow");
-        let before = *self.host.tool_lists.borrow();
+        let change = self.expect_notification(&self.host.tool_lists);
         let got = self.call(ServerKind::Changing, "grow", &payload, json!({})).await;
         self.expect(ServerKind::Changing, &payload, got, &format!("grow {payload}"));
-        self.notified(&self.host.tool_lists, before, &payload, "tools/list_changed").await;
+        self.notified(change, &payload, "tools/list_changed").await;
     }
 
     /// Causes changes while the host does nothing else, so that no other change of its own can hide
@@ -164,14 +174,29 @@ impl Errands {
         }
     }
 
-    async fn notified(&self, count: &watch::Sender<u64>, before: u64, payload: &str, what: &str) {
-        let mut count = count.subscribe();
-        let waiting = count.wait_for(|count| *count > before);
-        match tokio::time::timeout(NOTIFICATION_TIMEOUT, waiting).await {
-            Ok(_) => drop(self.ledger.notified.fetch_add(1, Ordering::Relaxed)),
-            Err(_) => {
-                self.ledger.find(Fault::Lost, format!("{payload}: the host never got {what}"));
+    fn expect_notification(&self, received: &watch::Sender<u64>) -> ExpectedNotification {
+        let daemon_changes = self.host.daemon_changes();
+        ExpectedNotification { received: received.subscribe(), daemon_changes }
+    }
+
+    /// Waits for a notification. Those that a daemon has not delivered before its end are lost.
+    async fn notified(&self, mut expected: ExpectedNotification, payload: &str, what: &str) {
+        let may_be_lost = || {
+            let now = self.host.daemon_changes();
+            now.is_none() || now != expected.daemon_changes
+        };
+        let waiting = async {
+            while !may_be_lost() {
+                let received =
+                    tokio::time::timeout(DAEMON_CHECK_INTERVAL, expected.received.changed());
+                if received.await.is_ok() {
+                    self.ledger.notified.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
             }
+        };
+        if tokio::time::timeout(NOTIFICATION_TIMEOUT, waiting).await.is_err() {
+            self.ledger.find(Fault::Lost, format!("{payload}: the host never got {what}"));
         }
     }
 
@@ -239,10 +264,11 @@ impl Errands {
         let arguments = json!({"query": "does echo"});
         let params = json!({"name": "discover_tool", "arguments": arguments});
         let found = self.host.request("tools/call", params, &payload).await;
-        let has_found = found
-            .as_ref()
-            .is_ok_and(|result| text_at(&result["content"][0]["text"]).contains("steady/echo"));
-        if !has_found {
+        let is_right = match &found {
+            Ok(result) => text_at(&result["content"][0]["text"]).contains("steady/echo"),
+            Err(failure) => self.host.has_lost_daemon(failure),
+        };
+        if !is_right {
             self.ledger.find(Fault::Lost, format!("{payload}: the search found {found:?}"));
         }
     }

@@ -11,6 +11,7 @@ use std::{
 use nix::sys::signal::Signal;
 
 use crate::{
+    daemon,
     processes::{command_line, descendants, signal},
     server_kind::ServerKind,
     world::{Edit, World},
@@ -22,6 +23,9 @@ pub struct FaultCounts {
     pub killed: AtomicU64,
     pub stopped: AtomicU64,
     pub edited: AtomicU64,
+    pub daemons_killed: AtomicU64,
+    pub daemons_restarted: AtomicU64,
+    pub daemons_upgraded: AtomicU64,
 }
 
 /// Injects faults until the future is dropped.
@@ -29,7 +33,8 @@ pub async fn inject(world: Arc<World>, counts: Arc<FaultCounts>, seed: u64) {
     let kill = kill_servers(&world, &counts, fastrand::Rng::with_seed(seed ^ 1));
     let stop = stop_servers(&world, &counts, fastrand::Rng::with_seed(seed ^ 2));
     let edit = edit_config(&world, &counts, fastrand::Rng::with_seed(seed ^ 3));
-    tokio::join!(kill, stop, edit);
+    let replace = daemon::replace(&world, &counts, fastrand::Rng::with_seed(seed ^ 4));
+    tokio::join!(kill, stop, edit, replace);
 }
 
 async fn kill_servers(world: &World, counts: &FaultCounts, mut random: fastrand::Rng) {

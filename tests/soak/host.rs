@@ -31,23 +31,38 @@ const MAX_QUESTIONS: usize = 3;
 pub enum Connection {
     Stdio,
     StdioModern,
+    Daemon,
+    DaemonModern,
     Http,
     HttpModern,
     Sse,
 }
 
 impl Connection {
-    pub const ALL: [Self; 5] =
-        [Self::Stdio, Self::StdioModern, Self::Http, Self::HttpModern, Self::Sse];
+    pub const ALL: [Self; 7] = [
+        Self::Stdio,
+        Self::StdioModern,
+        Self::Daemon,
+        Self::DaemonModern,
+        Self::Http,
+        Self::HttpModern,
+        Self::Sse,
+    ];
 
     pub fn is_modern(self) -> bool {
-        matches!(self, Self::StdioModern | Self::HttpModern)
+        matches!(self, Self::StdioModern | Self::DaemonModern | Self::HttpModern)
+    }
+
+    fn is_by_daemon(self) -> bool {
+        matches!(self, Self::Daemon | Self::DaemonModern)
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::StdioModern => "stdio-modern",
+            Self::Daemon => "daemon",
+            Self::DaemonModern => "daemon-modern",
             Self::Http => "http",
             Self::HttpModern => "http-modern",
             Self::Sse => "sse",
@@ -90,6 +105,7 @@ pub struct Host {
     pub name: String,
     pub connection: Connection,
     wire: Wire,
+    world: Arc<World>,
     ledger: Arc<Ledger>,
     last_id: AtomicU64,
     pending: Mutex<HashMap<u64, Pending>>,
@@ -111,7 +127,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Host {
     /// Connects a host and subscribes it to its resource.
     pub async fn connect(
-        world: &World,
+        world: &Arc<World>,
         service: &Service,
         connection: Connection,
         number: u64,
@@ -123,6 +139,7 @@ impl Host {
             name: format!("{}-{number}", connection.name()),
             connection,
             wire,
+            world: world.clone(),
             ledger,
             last_id: AtomicU64::new(0),
             pending: Mutex::default(),
@@ -146,6 +163,19 @@ impl Host {
             Wire::Pipes(pipes) => Some(pipes.process),
             Wire::Http(_) => None,
         }
+    }
+
+    /// Returns the number of changes of the host's daemon so far, or `None` during a change.
+    pub fn daemon_changes(&self) -> Option<u64> {
+        if self.connection.is_by_daemon() { self.world.daemon_changes.count() } else { Some(0) }
+    }
+
+    /// Returns whether a request has failed because its daemon was killed.
+    pub fn has_lost_daemon(&self, failure: &Failure) -> bool {
+        /// The text that dormouse gives as the reason.
+        const REASON: &str = "the dormouse daemon ended before it answered";
+        let has_reason = matches!(failure, Failure::Refused(why) if why.contains(REASON));
+        has_reason && self.connection.is_by_daemon()
     }
 
     /// Returns the address of the resource to which the host is subscribed.
@@ -404,14 +434,14 @@ impl Host {
     }
 
     /// Disconnects. Without `in_order`, a host over HTTP leaves its session behind.
-    pub async fn close(&self, world: &World, in_order: bool) {
+    pub async fn close(&self, in_order: bool) {
         match &self.wire {
             Wire::Pipes(pipes) => {
                 if !pipes.close().await {
                     let what = format!("the dormouse of {} has not ended in order", self.name);
                     self.ledger.find(Fault::Leaked, what);
                 }
-                world.note_ended(pipes.process);
+                self.world.note_ended(pipes.process);
             }
             Wire::Http(wire) => {
                 if in_order {
@@ -433,6 +463,9 @@ async fn open(
     Ok(match connection {
         Connection::Stdio | Connection::StdioModern => {
             Wire::Pipes(Pipes::start(world.host_command()?, sender)?)
+        }
+        Connection::Daemon | Connection::DaemonModern => {
+            Wire::Pipes(Pipes::start(world.daemon_command(&[])?, sender)?)
         }
         Connection::Http | Connection::HttpModern => {
             Wire::Http(HttpWire::connect(&at("/mcp"), Framing::Streamable, sender).await?)

@@ -1,6 +1,10 @@
 //! Figures of processes (Linux, `/proc`).
 
-use std::fs;
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// Returns the ids of direct and indirect children.
 pub fn descendants(process: u32) -> Vec<u32> {
@@ -17,6 +21,26 @@ pub fn descendants(process: u32) -> Vec<u32> {
         }
     }
     found
+}
+
+/// Returns the processes with these words at the start of their command lines.
+pub fn of_command(program: &Path, argument: &str) -> Vec<u32> {
+    let start = format!("{} {argument} ", program.display());
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| command_line(*id).starts_with(&start)).collect()
+}
+
+/// Waits until the condition holds, and returns whether it does in time.
+pub async fn wait_until(timeout: Duration, holds: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + timeout;
+    while !holds() {
+        if Instant::now() > until {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    true
 }
 
 /// Returns the arguments of a process, separated by spaces; empty if it has ended.

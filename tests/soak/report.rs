@@ -38,6 +38,9 @@ impl Report<'_> {
         println!("  questions             {}", read(&ledger.questions));
         println!("  servers killed        {}", read(&counts.killed));
         println!("  servers stopped       {}", read(&counts.stopped));
+        println!("  daemons killed        {}", read(&counts.daemons_killed));
+        println!("  daemons restarted     {}", read(&counts.daemons_restarted));
+        println!("  daemons upgraded      {}", read(&counts.daemons_upgraded));
         println!("  configs written       {}", read(&counts.edited));
         println!("  tokens given          {tokens}");
         println!("  memory before, after  {}, {} kB", before.resident, last.resident);

@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     arguments::Arguments,
+    daemon,
     errands::Errands,
     faults::{self, FaultCounts},
     host::{Connection, Host},
@@ -66,6 +67,7 @@ pub async fn run(arguments: &Arguments) -> io::Result<bool> {
     resume_servers(&shared.world);
     world.write_config(Edit::Original)?;
     leftovers::check(&shared.service, before, &ledger).await;
+    daemon::check_end(&world, &ledger).await;
     let last = Sample::of(shared.service.process);
     let growth = leftovers::check_memory(&samples, last, &ledger);
     let Ok(shared) = Arc::try_unwrap(shared).map_err(|_| ()) else {
@@ -146,7 +148,7 @@ async fn occupy(
         });
         futures_util::future::join_all(workers).await;
         errands.change_alone().await;
-        host.close(world, random.bool()).await;
+        host.close(random.bool()).await;
     }
 }
 

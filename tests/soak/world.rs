@@ -1,12 +1,22 @@
 //! The directory, the configs and the processes of one soak.
 
-use std::{collections::BTreeSet, io, path::PathBuf, process::Stdio, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Mutex,
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{arguments::Arguments, guarded::Guarded, server_kind::ServerKind};
+use crate::{
+    arguments::Arguments, daemon::DaemonChanges, guarded::Guarded, processes,
+    server_kind::ServerKind,
+};
 
 /// The token that opens the API of the service.
 const API_TOKEN: &str = "soak-operator";
@@ -17,6 +27,7 @@ pub struct World {
     guarded: Guarded,
     /// The processes of dormouse that run.
     running: Mutex<BTreeSet<u32>>,
+    pub daemon_changes: DaemonChanges,
 }
 
 /// The form of the entry that is edited while dormouse runs.
@@ -34,10 +45,18 @@ impl World {
         let journals = directory.path().join("journals");
         std::fs::create_dir(&journals)?;
         let guarded = Guarded::start(&journals).await?;
-        let running = Mutex::default();
-        let world = Self { directory, program: arguments.program.clone(), guarded, running };
+        let world = Self {
+            directory,
+            program: arguments.program.clone(),
+            guarded,
+            running: Mutex::default(),
+            daemon_changes: DaemonChanges::default(),
+        };
         world.write_config(Edit::Original)?;
-        std::fs::write(world.path("hosts.json"), world.config(Edit::Original, None).to_string())?;
+        let config = world.config(Edit::Original, None);
+        std::fs::write(world.path("hosts.json"), config.to_string())?;
+        std::fs::write(world.path("daemon.json"), of_daemon(config).to_string())?;
+        world.write_daemon_program().await?;
         Ok(world)
     }
 
@@ -101,9 +120,9 @@ impl World {
         entry
     }
 
-    /// Returns the command of dormouse with this config, in the home of the soak.
-    fn command(&self, config: &str, log: &str) -> io::Result<Command> {
-        let mut command = Command::new(&self.program);
+    /// Returns the command of a program with this config, in the home of the soak.
+    fn command(&self, program: &Path, config: &str, log: &str) -> io::Result<Command> {
+        let mut command = Command::new(program);
         command.arg("--config").arg(self.path(config)).env_clear();
         for (variable, directory) in [
             ("HOME", "home"),
@@ -124,12 +143,47 @@ impl World {
 
     /// Returns the command of a dormouse for one host on standard streams.
     pub fn host_command(&self) -> io::Result<Command> {
-        self.command("hosts.json", "hosts.log")
+        let mut command = self.command(&self.program, "hosts.json", "hosts.log")?;
+        command.env("DORMOUSE_DAEMON", "0");
+        Ok(command)
+    }
+
+    /// Returns a command of the dormouse whose hosts are served by a daemon; without arguments,
+    /// that of a host.
+    pub fn daemon_command(&self, arguments: &[&str]) -> io::Result<Command> {
+        let mut command = self.command(&self.daemon_program(), "daemon.json", "daemon.log")?;
+        command.args(arguments);
+        Ok(command)
+    }
+
+    fn daemon_program(&self) -> PathBuf {
+        self.path("dormouse")
+    }
+
+    /// Writes the program of the daemon and its hosts. Each has a newer build than the one before.
+    pub async fn write_daemon_program(&self) -> io::Result<()> {
+        let new = self.path("dormouse.new");
+        // A process that is started meanwhile would inherit a file that this one writes.
+        let copied = Command::new("cp").arg(&self.program).arg(&new).status().await?;
+        if !copied.success() {
+            return Err(io::Error::other("the program cannot be copied"));
+        }
+        std::fs::rename(new, self.daemon_program())
+    }
+
+    /// Returns the daemons that run.
+    pub fn daemons(&self) -> Vec<u32> {
+        processes::of_command(&self.daemon_program(), "daemon")
+    }
+
+    /// Returns the directory of the files of daemons.
+    pub fn daemon_files(&self) -> PathBuf {
+        self.path("run/dormouse/daemon")
     }
 
     /// Starts the service and waits until it listens.
     pub async fn start_service(&self) -> io::Result<Service> {
-        let mut command = self.command("service.json", "service.log")?;
+        let mut command = self.command(&self.program, "service.json", "service.log")?;
         command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.kill_on_drop(true).spawn()?;
         let process = child.id().unwrap_or_default();
@@ -160,7 +214,8 @@ impl World {
 
     /// Returns the processes of dormouse that run.
     pub fn running(&self) -> Vec<u32> {
-        self.running.lock().expect("no holder panics").iter().copied().collect()
+        let running = self.running.lock().expect("no holder panics");
+        running.iter().copied().chain(self.daemons()).collect()
     }
 
     /// Keeps the directory for an examination, and returns its path.
@@ -172,6 +227,17 @@ impl World {
     pub fn tokens_given(&self) -> u64 {
         self.guarded.tokens_given()
     }
+}
+
+/// Returns the config for hosts by the daemon. All of them share most servers, as over HTTP.
+fn of_daemon(mut config: Value) -> Value {
+    config["daemonIdleTimeout"] = json!("1s");
+    for entry in config["mcpServers"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if entry.get("isolation").is_none() {
+            entry["isolation"] = json!("shared");
+        }
+    }
+    config
 }
 
 /// The dormouse that serves hosts over HTTP.

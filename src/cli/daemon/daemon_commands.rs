@@ -113,7 +113,11 @@ fn stop(config: &Path) -> anyhow::Result<ExitCode> {
 
 fn restart(config: &Path) -> anyhow::Result<ExitCode> {
     let place = own_place::place_of(config).context("cannot run a daemon: HOME is not set")?;
-    let replaced = Daemons::send(config, DaemonCommand::End(Redial::Replaced)).running;
+    let daemons = Daemons::send(config, DaemonCommand::End(Redial::Replaced));
+    if daemons.is_one_silent {
+        return Ok(daemons.exit_code());
+    }
+    let replaced = daemons.running;
     let program = own_program().context("cannot find the path of this program")?;
     // A client may start it first.
     ensure_running(&place, || start_daemon(&place, &program, config))?;

@@ -12,7 +12,7 @@ use crate::config::duration::{self, DurationText};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonSettings {
-    /// `true` lets one background process serve all hosts on standard input and output.
+    /// `false` serves each host in a process of its own, not all in one background process.
     #[schemars(extend("x-class" = AT_NEXT_START))]
     pub daemon: bool,
     /// Time after which the background process ends if it serves no host; 0 for never.
@@ -23,7 +23,7 @@ pub struct DaemonSettings {
 
 impl Default for DaemonSettings {
     fn default() -> Self {
-        Self { daemon: false, daemon_idle_timeout: Some(Duration::from_mins(1)) }
+        Self { daemon: true, daemon_idle_timeout: Some(Duration::from_mins(1)) }
     }
 }
 
