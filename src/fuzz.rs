@@ -4,6 +4,8 @@
 //! inputs of a fuzzer, and a test runs it on the seeds and on the inputs that once failed. An input
 //! is a text that begins with lines of arguments, which the law describes.
 
+#[cfg(unix)]
+use crate::daemon;
 use crate::{apps, auth, catalog, config, downstream, protocol, proxy, surface, wire};
 
 /// A target, and the function that panics if an input breaks a law.
@@ -20,6 +22,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "dialects", run: config::fuzz::dialects },
     FuzzTarget { name: "envelope", run: wire::fuzz::envelope },
     FuzzTarget { name: "eras", run: protocol::fuzz::eras },
+    #[cfg(unix)]
+    FuzzTarget { name: "greetings", run: daemon::fuzz::greetings },
     FuzzTarget { name: "http_headers", run: downstream::http::fuzz::http_headers },
     FuzzTarget { name: "json_edit", run: wire::fuzz::json_edit },
     FuzzTarget { name: "lines", run: wire::fuzz::lines },
@@ -28,6 +32,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "oauth", run: auth::fuzz::oauth },
     FuzzTarget { name: "records", run: records },
     FuzzTarget { name: "secrets", run: apps::fuzz::secrets },
+    #[cfg(unix)]
+    FuzzTarget { name: "sessions", run: daemon::fuzz::sessions },
     FuzzTarget { name: "sse", run: wire::fuzz::sse },
     FuzzTarget { name: "templates", run: catalog::fuzz::templates },
 ];

@@ -7,6 +7,8 @@
 mod build;
 mod client;
 mod dial;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod greeting;
 mod held_lock;
 mod listener;

@@ -4,6 +4,8 @@
 //! The client uses threads that block, because a runtime would be most of its memory.
 
 mod blocking_lines;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
 mod host_input;
 mod links;
 mod relay;
