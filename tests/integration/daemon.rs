@@ -449,6 +449,21 @@ async fn session_continues_after_the_program_was_replaced() {
 }
 
 #[tokio::test]
+async fn last_lines_of_the_log_are_written_when_the_host_ends() {
+    let home = DaemonHome::new();
+    let proxy = home.proxy(["a", "b", "c"].map(Server::lazy));
+    let mut host = proxy.start_without_reading_the_log();
+    host.initialize(json!({})).await;
+    // More than a pipe holds. Of each server only a part is logged.
+    for server in ["a", "b"] {
+        host.use_tool(&format!("{server}/shout"), json!({"lines": 1000})).await;
+    }
+    host.load("c").await;
+    let log = host.end_and_read_log().await;
+    assert!(log.contains("server is awake server=\"c\""), "{}", &log[log.len() - 300..]);
+}
+
+#[tokio::test]
 async fn log_of_the_daemon_can_be_read() {
     let home = DaemonHome::new();
     let _host = home.proxy([Server::lazy("a")]).serve().await;

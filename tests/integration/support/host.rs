@@ -246,6 +246,16 @@ impl Host {
         self.exit().await
     }
 
+    /// Closes dormouse's input, and returns the log that was left unread. The host reads it when
+    /// dormouse would have ended but for the log.
+    pub async fn end_and_read_log(&mut self) -> String {
+        if let Wire::Pipes(stdin) = &mut self.wire {
+            drop(stdin.take());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        self.program.as_mut().expect("it has started one").read_log().await
+    }
+
     pub async fn exit(&mut self) -> Option<i32> {
         self.program.as_mut().expect("it has started one").exit().await
     }

@@ -4,7 +4,10 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
-use tokio::process::{Child, ChildStderr};
+use tokio::{
+    io::AsyncReadExt as _,
+    process::{Child, ChildStderr},
+};
 
 use super::{
     Host, ModernHost, PATIENCE,
@@ -17,7 +20,7 @@ pub struct Program {
     pub(super) child: Child,
     log: Arc<Lines>,
     /// The standard error, kept open and unread.
-    _unread: Option<ChildStderr>,
+    unread: Option<ChildStderr>,
     server_logs: HashMap<String, PathBuf>,
     /// The directory of the config.
     home: PathBuf,
@@ -37,7 +40,7 @@ impl Program {
             Some(stderr) => Lines::follow(stderr),
             None => Arc::default(),
         };
-        Self { child, log, _unread: unread, server_logs, home, directory }
+        Self { child, log, unread: unread, server_logs, home, directory }
     }
 
     /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
@@ -136,6 +139,14 @@ impl Program {
             self.server_log(server).iter().any(|line| line.starts_with(start))
         })
         .await;
+    }
+
+    /// Reads the standard error that was left unread, until the program closes it.
+    pub async fn read_log(&mut self) -> String {
+        let mut unread = self.unread.take().expect("it was started without reading the log");
+        let mut log = String::new();
+        unread.read_to_string(&mut log).await.expect("UTF-8");
+        log
     }
 
     pub async fn exit(&mut self) -> Option<i32> {
