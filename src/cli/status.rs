@@ -12,7 +12,7 @@ use super::{
     instances::running, joint_report::by_process, login::described, settings, shared_flags::Options,
 };
 #[cfg(unix)]
-use crate::daemon::SharedServer;
+use crate::daemon::SharedProcess;
 use crate::{
     base::{counted, one_line, visible},
     catalog::{Inventory, ToolState},
@@ -82,8 +82,8 @@ fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
 fn savings(config: &Path) -> Vec<String> {
     let Ok(config) = std::path::absolute(config) else { return Vec::new() };
     let mut shared: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for SharedServer { name, users } in super::daemon::shared_servers(&config) {
-        let (hosts, processes) = shared.entry(name).or_default();
+    for SharedProcess { server, users } in super::daemon::shared_processes(&config) {
+        let (hosts, processes) = shared.entry(server).or_default();
         *hosts += users;
         *processes += 1;
     }

@@ -9,9 +9,11 @@ use std::{
 
 use nix::unistd::Uid;
 
+use serde::de::DeserializeOwned;
+
 use super::{
-    DaemonCommand, DaemonPlace, DaemonStatus, Greeting, Hello, Welcome, greeting,
-    held_lock::HeldLock,
+    ClientGreeting, ClientWorld, CommandAnswer, DaemonCommand, DaemonPlace, DaemonStatus, Hello,
+    JoinAnswer, StartError, Welcome, greeting, held_lock::HeldLock,
 };
 use crate::base::connect_at_once;
 
@@ -57,17 +59,25 @@ pub(crate) enum DialError {
     Connect { path: String, cause: io::Error },
     #[error("cannot prepare the start of the daemon in {path}: {cause}")]
     Prepare { path: String, cause: io::Error },
-    #[error("cannot start the daemon: {0}")]
-    Start(io::Error),
+    #[error(transparent)]
+    Start(StartError),
     #[error("cannot use the connection to the daemon: {0}")]
     NoDescriptor(io::Error),
-    #[error("no daemon accepted a connection for {0:?}")]
-    Timeout(Duration),
+    #[error(
+        "no daemon at {0} accepted a connection within {DIAL_TIMEOUT:?}; see `dormouse daemon logs`"
+    )]
+    Timeout(String),
 }
 
-/// The state of the daemon's socket.
-enum Answer {
-    Welcome(Welcome, UnixStream),
+/// The answer to a command, and the connection, which ends with the daemon if the command ends it.
+pub(crate) struct AnsweredCommand {
+    pub status: DaemonStatus,
+    pub connection: UnixStream,
+}
+
+/// The outcome of a greeting.
+enum GreetOutcome<T> {
+    Answered(T, UnixStream),
     /// There is no daemon, or it has just ended.
     Absent,
     /// The daemon has more connections than it has accepted.
@@ -83,28 +93,27 @@ pub(crate) fn dial(
     place: &DaemonPlace,
     hello: Hello,
     patience: Duration,
-    start: impl Fn() -> io::Result<()>,
+    start: impl Fn() -> Result<(), StartError>,
 ) -> Result<Dialed, DialError> {
-    let greeting = Greeting::Hello(Box::new(hello));
+    let greeting = ClientGreeting::Hello(Box::new(hello));
     let mut starter = Starter { place, start, failures: 0 };
     let begun = Instant::now();
     for () in retries() {
         match greet(place, &greeting)? {
-            Answer::Welcome(Welcome::Serving { notices, max_line }, reading) => {
+            GreetOutcome::Answered(Welcome::Serving { notices, max_line }, reading) => {
                 let writing = reading.try_clone().map_err(DialError::NoDescriptor)?;
                 return Ok(Dialed::Serving(Connection { reading, writing, notices, max_line }));
             }
-            Answer::Welcome(Welcome::InProcess, _) => return Ok(Dialed::InProcess),
-            Answer::Welcome(Welcome::Refused { message, exit_code }, _) => {
+            GreetOutcome::Answered(Welcome::InProcess, _) => return Ok(Dialed::InProcess),
+            GreetOutcome::Answered(Welcome::Refused { message, exit_code }, _) => {
                 return Ok(Dialed::Refused { message, exit_code });
             }
-            Answer::Welcome(Welcome::Ending | Welcome::Status(_) | Welcome::Joined, _)
-            | Answer::Busy => {}
-            Answer::Absent if begun.elapsed() < patience => {}
-            Answer::Absent => starter.start()?,
+            GreetOutcome::Answered(Welcome::Ending, _) | GreetOutcome::Busy => {}
+            GreetOutcome::Absent if begun.elapsed() < patience => {}
+            GreetOutcome::Absent => starter.start()?,
         }
     }
-    Err(DialError::Timeout(DIAL_TIMEOUT))
+    Err(timed_out(place))
 }
 
 /// Yields until the time of [`dial`] is over, with a pause after each item.
@@ -126,7 +135,7 @@ fn retries() -> impl Iterator<Item = ()> {
 /// As [`dial`].
 pub(crate) fn ensure_running(
     place: &DaemonPlace,
-    start: impl Fn() -> io::Result<()>,
+    start: impl Fn() -> Result<(), StartError>,
 ) -> Result<(), DialError> {
     let mut starter = Starter { place, start, failures: 0 };
     for () in retries() {
@@ -135,21 +144,27 @@ pub(crate) fn ensure_running(
         }
         starter.start()?;
     }
-    Err(DialError::Timeout(DIAL_TIMEOUT))
+    Err(timed_out(place))
 }
 
-/// Sends a command to the daemon. Returns `None` if there is none.
+fn timed_out(place: &DaemonPlace) -> DialError {
+    DialError::Timeout(place.socket().display().to_string())
+}
+
+/// Sends a command to the daemon. Returns `None` if there is none that accepts hosts.
 ///
 /// # Errors
 /// If the daemon cannot be reached.
 pub(crate) fn send(
     place: &DaemonPlace,
     command: DaemonCommand,
-) -> Result<Option<DaemonStatus>, DialError> {
-    match greet(place, &Greeting::Command(command))? {
-        Answer::Welcome(Welcome::Status(status), _) => Ok(Some(status)),
-        Answer::Welcome(..) | Answer::Absent => Ok(None),
-        Answer::Busy => Err(silent(place, None)),
+) -> Result<Option<AnsweredCommand>, DialError> {
+    match greet(place, &ClientGreeting::Command(command))? {
+        GreetOutcome::Answered(CommandAnswer::Done(status), connection) => {
+            Ok(Some(AnsweredCommand { status, connection }))
+        }
+        GreetOutcome::Answered(CommandAnswer::Ending, _) | GreetOutcome::Absent => Ok(None),
+        GreetOutcome::Busy => Err(silent(place, None)),
     }
 }
 
@@ -160,13 +175,15 @@ pub(crate) fn send(
 /// If the daemon cannot be reached.
 pub(crate) fn join(
     place: &DaemonPlace,
-    hello: Hello,
+    world: ClientWorld,
     server: &str,
 ) -> Result<Option<UnixStream>, DialError> {
-    let greeting = Greeting::Join { hello: Box::new(hello), server: server.to_owned() };
+    let greeting = ClientGreeting::Join { world: Box::new(world), server: server.to_owned() };
     match greet(place, &greeting)? {
-        Answer::Welcome(Welcome::Joined, stream) => Ok(Some(stream)),
-        Answer::Welcome(..) | Answer::Absent | Answer::Busy => Ok(None),
+        GreetOutcome::Answered(JoinAnswer::Joined, stream) => Ok(Some(stream)),
+        GreetOutcome::Answered(JoinAnswer::NotShared, _)
+        | GreetOutcome::Absent
+        | GreetOutcome::Busy => Ok(None),
     }
 }
 
@@ -177,7 +194,7 @@ struct Starter<'a, F> {
     failures: u32,
 }
 
-impl<F: Fn() -> io::Result<()>> Starter<'_, F> {
+impl<F: Fn() -> Result<(), StartError>> Starter<'_, F> {
     /// Starts the daemon, unless another process does so.
     fn start(&mut self) -> Result<(), DialError> {
         let Self { place, start, failures } = self;
@@ -201,7 +218,10 @@ impl<F: Fn() -> io::Result<()>> Starter<'_, F> {
     }
 }
 
-fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> {
+fn greet<T: DeserializeOwned>(
+    place: &DaemonPlace,
+    greeting: &ClientGreeting,
+) -> Result<GreetOutcome<T>, DialError> {
     let failed =
         |cause| DialError::Connect { path: place.directory().display().to_string(), cause };
     // The greeting has the environment, which only a daemon of this user may see.
@@ -210,8 +230,8 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
     }
     let stream = match connect_at_once(&place.socket()) {
         Ok(Some(stream)) => stream,
-        Ok(None) => return Ok(Answer::Absent),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Answer::Busy),
+        Ok(None) => return Ok(GreetOutcome::Absent),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(GreetOutcome::Busy),
         Err(error) => return Err(failed(error)),
     };
     let peer = peer_of(&stream).ok().filter(|peer| peer.user == Uid::current());
@@ -225,13 +245,13 @@ fn greet(place: &DaemonPlace, greeting: &Greeting) -> Result<Answer, DialError> 
     stream.set_read_timeout(None).map_err(failed)?;
     stream.set_write_timeout(None).map_err(failed)?;
     match answered {
-        Ok(welcome) => Ok(Answer::Welcome(welcome, stream)),
+        Ok(answer) => Ok(GreetOutcome::Answered(answer, stream)),
         Err(error) => match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(silent(place, peer.process)),
             // The daemon has ended after the connection was made, and served nothing on it.
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset => Ok(Answer::Absent),
+            | io::ErrorKind::ConnectionReset => Ok(GreetOutcome::Absent),
             _ => Err(failed(error)),
         },
     }

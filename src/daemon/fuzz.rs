@@ -3,12 +3,17 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 pub(crate) use super::client::fuzz::sessions;
-use super::{ClientNotice, DaemonNotice, Greeting, Welcome, read_greeting, write_greeting};
+use super::{
+    ClientGreeting, ClientNotice, CommandAnswer, DaemonNotice, JoinAnswer, Welcome, read_greeting,
+    write_greeting,
+};
 
 /// A greeting or notice that can be read is written and read again as the same.
 pub(crate) fn greetings(bytes: &[u8]) {
-    check_message::<Greeting>(bytes);
+    check_message::<ClientGreeting>(bytes);
     check_message::<Welcome>(bytes);
+    check_message::<JoinAnswer>(bytes);
+    check_message::<CommandAnswer>(bytes);
     check_message::<DaemonNotice>(bytes);
     check_message::<ClientNotice>(bytes);
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Build, Redial, os_text};
+use super::{Build, EndReason, os_text};
 
 /// Maximum size of one of these messages, in bytes. The environment of a process may have several
 /// hundred kilobytes.
@@ -17,13 +17,12 @@ const MAX_BYTES: u32 = 16 * 1024 * 1024;
 
 /// The first message of a connection to the daemon.
 #[derive(Deserialize, Serialize)]
-pub(crate) enum Greeting {
+pub(crate) enum ClientGreeting {
+    /// A client wants its host to be served. The answer is a [`Welcome`].
     Hello(Box<Hello>),
-    /// A command wants a stream to a server that hosts share.
-    Join {
-        hello: Box<Hello>,
-        server: String,
-    },
+    /// A command wants a stream to a server that hosts share. The answer is a [`JoinAnswer`].
+    Join { world: Box<ClientWorld>, server: String },
+    /// The answer is a [`CommandAnswer`].
     Command(DaemonCommand),
 }
 
@@ -31,8 +30,8 @@ pub(crate) enum Greeting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum DaemonCommand {
     Status,
-    /// Ends the daemon. Its clients connect to another one at this time.
-    End(Redial),
+    /// Ends the daemon. The connection stays open until the daemon has ended.
+    End(EndReason),
 }
 
 /// The state of a daemon.
@@ -46,28 +45,39 @@ pub(crate) struct DaemonStatus {
     pub uptime_seconds: u64,
     /// The number of hosts that it serves.
     pub hosts: usize,
-    /// The servers that hosts share now. An older daemon does not tell.
-    #[serde(default)]
-    pub shared: Vec<SharedServer>,
+    /// The servers that hosts share now.
+    pub shared: Vec<SharedProcess>,
 }
 
-/// A server whose process several hosts can use.
+/// The process of a server that several hosts can use.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct SharedServer {
-    pub name: String,
+pub(crate) struct SharedProcess {
+    /// The name of the server.
+    pub server: String,
     /// The number of hosts, and of commands like `dormouse call`, that use it.
     pub users: usize,
 }
 
-/// The world of a host: everything outside the config's text that decides how its servers run.
-///
-/// The environment may contain secrets: it is neither stored nor logged, and there is no `Debug`.
+/// A client that wants its host to be served.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Hello {
+    pub world: ClientWorld,
     pub build: Build,
     /// True if the client's program is still where it was, so that it can start a daemon of its
     /// build.
     pub can_start_build: bool,
+    /// The number of daemons that have served the host before.
+    pub earlier_daemons: u32,
+    /// The names of the offers that the host has loaded at an earlier daemon.
+    pub loads: Vec<String>,
+}
+
+/// Everything outside the config's text that decides how the servers of a client run, and how its
+/// log looks.
+///
+/// The environment may contain secrets: it is neither stored nor logged, and there is no `Debug`.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct ClientWorld {
     /// The command line of the client, with the name of the program.
     #[serde(with = "os_text::list")]
     pub arguments: Vec<OsString>,
@@ -77,13 +87,9 @@ pub(crate) struct Hello {
     pub variables: Vec<(OsString, OsString)>,
     /// True if the log of this client is read on a terminal.
     pub has_terminal: bool,
-    /// The number of daemons that have served the host before.
-    pub earlier_daemons: u32,
-    /// The names of the offers that the host has loaded at an earlier daemon.
-    pub loads: Vec<String>,
 }
 
-/// The daemon's answer to a [`Greeting`].
+/// The daemon's answer to a [`Hello`].
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum Welcome {
     /// The messages of the host follow.
@@ -94,16 +100,30 @@ pub(crate) enum Welcome {
         /// The size limit of a line of the host, in bytes.
         max_line: usize,
     },
-    /// The stream leads to the server that was wanted.
-    Joined,
     /// The daemon is ending: a new one has to be started.
     Ending,
-    /// The config requires that this process serves its host itself.
+    /// The config requires that the client serves its host itself.
     InProcess,
-    /// The answer to a command.
-    Status(DaemonStatus),
     /// The host cannot be served: the text for standard error, and the exit code.
     Refused { message: String, exit_code: u8 },
+}
+
+/// The daemon's answer to a command that wants a server.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) enum JoinAnswer {
+    /// The stream leads to the server.
+    Joined,
+    /// The command has to start the server itself: it is not shared, or the daemon is ending.
+    NotShared,
+}
+
+/// The daemon's answer to a [`DaemonCommand`].
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) enum CommandAnswer {
+    /// The state before the command.
+    Done(DaemonStatus),
+    /// The daemon is ending already.
+    Ending,
 }
 
 /// Writes a message with its length before it.
@@ -145,9 +165,9 @@ mod tests {
     #[test]
     fn message_arrives_as_it_was_sent() {
         let mut stream = Vec::new();
-        write(&mut stream, &Greeting::Command(DaemonCommand::Status)).unwrap();
-        let read: Greeting = read(&*stream).unwrap();
-        assert!(matches!(read, Greeting::Command(DaemonCommand::Status)));
+        write(&mut stream, &ClientGreeting::Command(DaemonCommand::Status)).unwrap();
+        let read: ClientGreeting = read(&*stream).unwrap();
+        assert!(matches!(read, ClientGreeting::Command(DaemonCommand::Status)));
     }
 
     #[test]
@@ -159,7 +179,7 @@ mod tests {
             &[0, 0, 0, 9, b'{'],
             &[0, 0, 0, 2, b'{', b'}'],
         ] {
-            assert!(read::<Greeting>(bytes).is_err(), "{bytes:?}");
+            assert!(read::<ClientGreeting>(bytes).is_err(), "{bytes:?}");
         }
     }
 }

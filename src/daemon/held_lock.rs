@@ -1,4 +1,4 @@
-//! A lock between processes that leaves no file behind.
+//! A lock between processes, on a file that its holder removes.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -18,13 +18,15 @@ mod place;
 mod start;
 
 pub(crate) use build::Build;
-pub(crate) use client::{Redialed, Resumption, relay};
-pub(crate) use dial::{Connection, Dialed, dial, ensure_running, join, send};
+pub(crate) use client::{RedialAttempt, Redialed, Resumption, relay};
+pub(crate) use dial::{
+    AnsweredCommand, Connection, DialError, Dialed, dial, ensure_running, join, send,
+};
 pub(crate) use greeting::{
-    DaemonCommand, DaemonStatus, Greeting, Hello, SharedServer, Welcome, read as read_greeting,
-    write as write_greeting,
+    ClientGreeting, ClientWorld, CommandAnswer, DaemonCommand, DaemonStatus, Hello, JoinAnswer,
+    SharedProcess, Welcome, read as read_greeting, write as write_greeting,
 };
 pub(crate) use listener::Listener;
-pub(crate) use notice::{ClientNotice, DaemonNotice, Redial};
+pub(crate) use notice::{ClientNotice, DaemonNotice, EndReason, Redial};
 pub(crate) use place::{DaemonDirectories, DaemonPlace};
-pub(crate) use start::{LAUNCHER_ARGUMENT, READY, launch, start};
+pub(crate) use start::{LAUNCHER_ARGUMENT, READY, StartError, launch, start};

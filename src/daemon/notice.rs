@@ -17,6 +17,30 @@ pub(crate) enum DaemonNotice {
     Ending(Redial),
 }
 
+/// The reason for which a daemon ends in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum EndReason {
+    /// It has served no host for a time.
+    Idle,
+    /// Its files were removed, so that clients cannot find it.
+    FilesLost,
+    /// Another process starts one in its place.
+    Replaced,
+    /// A user has stopped it, or a signal.
+    Stopped,
+}
+
+impl EndReason {
+    /// Returns the time at which the clients connect to another daemon.
+    pub(crate) fn redial(self) -> Redial {
+        match self {
+            Self::Idle | Self::FilesLost => Redial::AtOnce,
+            Self::Replaced => Redial::Replaced,
+            Self::Stopped => Redial::WhenNeeded,
+        }
+    }
+}
+
 /// The time at which a client connects to another daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]

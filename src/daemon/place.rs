@@ -74,7 +74,7 @@ impl DaemonPlace {
         make_private_directory(directory)?;
         let metadata = fs::symlink_metadata(directory)?;
         if !metadata.is_dir() || metadata.uid() != Uid::current().as_raw() {
-            let message = "not a directory of the user";
+            let message = format!("{} is not a directory of the user", directory.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         if metadata.mode() & 0o077 != 0 {

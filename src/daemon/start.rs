@@ -5,7 +5,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead as _, BufReader},
     os::{fd::AsFd as _, unix::fs::OpenOptionsExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -27,6 +27,17 @@ const MAX_LOG_BYTES: u64 = 1024 * 1024;
 /// The line on standard output by which a daemon reports that it accepts connections.
 pub(crate) const READY: &str = "ready";
 
+/// The reason that a daemon could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("cannot start the daemon: {0}")]
+    Spawn(#[from] io::Error),
+    #[error("the daemon is not ready after {READY_TIMEOUT:?}; its log is {}", .log.display())]
+    NotReady { log: PathBuf },
+    #[error("the daemon ended at its start; its log is {}", .log.display())]
+    Ended { log: PathBuf },
+}
+
 /// Starts a daemon with these arguments and variables, and waits until it accepts connections.
 /// `program` is its path, at which an update may have written another build.
 ///
@@ -37,7 +48,7 @@ pub(crate) fn start(
     program: &Path,
     arguments: &[OsString],
     variables: &[(OsString, OsString)],
-) -> io::Result<()> {
+) -> Result<(), StartError> {
     let mut command = Command::new(program);
     command.arg(LAUNCHER_ARGUMENT).args(arguments);
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
@@ -53,27 +64,16 @@ pub(crate) fn start(
     started
 }
 
-fn wait_until_ready(launcher: &mut Child, place: &DaemonPlace) -> io::Result<()> {
+fn wait_until_ready(launcher: &mut Child, place: &DaemonPlace) -> Result<(), StartError> {
     let Some(output) = launcher.stdout.take() else { return Ok(()) };
     let mut ready = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
     let timeout = PollTimeout::try_from(READY_TIMEOUT).unwrap_or(PollTimeout::NONE);
-    if poll(&mut ready, timeout)? == 0 {
-        let log = place.log();
-        let message = format!(
-            "the daemon is not ready after {READY_TIMEOUT:?}; its log is {}",
-            log.display()
-        );
-        return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+    if poll(&mut ready, timeout).map_err(io::Error::from)? == 0 {
+        return Err(StartError::NotReady { log: place.log() });
     }
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;
-    if line.trim() == READY {
-        return Ok(());
-    }
-    Err(io::Error::other(format!(
-        "the daemon ended at its start; its log is {}",
-        place.log().display()
-    )))
+    if line.trim() == READY { Ok(()) } else { Err(StartError::Ended { log: place.log() }) }
 }
 
 /// Opens the log of the daemon. A log that has grown large is set aside before.

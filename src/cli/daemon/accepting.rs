@@ -1,19 +1,19 @@
 //! The process of the daemon: accepts clients until it ends.
 
-use std::{os::unix::net::UnixStream, process::ExitCode, sync::Arc, time::Duration};
+use std::{io, os::unix::net::UnixStream, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    daemon_state::{DaemonIdentity, DaemonState},
-    own_place, served_host,
+    daemon_state::{Connections, DaemonIdentity, DaemonState},
+    greeter, own_place,
 };
 use crate::{
     cli::{runtime, settings, shared_flags::Options, signals},
     config::Settings,
-    daemon::{Build, Listener, READY, Redial},
+    daemon::{Build, EndReason, Listener, READY},
     downstream::DaemonPool,
     upstream::Watchdog,
 };
@@ -51,14 +51,25 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
         let asked = CancellationToken::new();
         let _signals = signals::cancel_when_asked(asked.clone(), false);
         accept(listener, &state, idle_timeout, &asked).await;
-        wait_for_hosts(&state, &asked).await;
+        wait_for_clients(&state, &asked).await;
         pool.stop().await;
-        anyhow::Ok(())
+        anyhow::Ok(state)
     });
     watchdog.end();
-    ended?;
+    // The connections of commands that wait for the end are closed with this process.
+    let _state = ended?;
     tracing::info!("the daemon has ended");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the daemon waits for.
+enum Event {
+    Connected(UnixStream),
+    CannotAccept(io::Error),
+    /// A client or command has ended the daemon.
+    Ending,
+    /// The daemon ends by itself.
+    Over(EndReason),
 }
 
 /// Accepts clients until the daemon ends: because it is told to, because it has been idle, or
@@ -70,35 +81,43 @@ async fn accept(
     asked: &CancellationToken,
 ) {
     let mut ending = state.ending();
-    let mut idle = std::pin::pin!(idle(state.hosts(), idle_timeout));
-    let mut check = tokio::time::interval(CHECK_PERIOD);
-    loop {
+    let mut over = std::pin::pin!(async {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => greet_on_thread(stream, state),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                }
-            },
-            () = &mut idle => {
-                state.end(Redial::AtOnce);
-                return;
+            () = idle(state.connections(), idle_timeout) => EndReason::Idle,
+            () = asked.cancelled() => EndReason::Stopped,
+            () = files_lost(&listener) => EndReason::FilesLost,
+        }
+    });
+    loop {
+        let event = tokio::select! {
+            accepted = listener.accept() => {
+                accepted.map_or_else(Event::CannotAccept, Event::Connected)
             }
-            _ = ending.wait_for(Option::is_some) => return,
-            () = asked.cancelled() => {
-                state.end(Redial::WhenNeeded);
-                return;
+            _ = ending.wait_for(Option::is_some) => Event::Ending,
+            reason = &mut over => Event::Over(reason),
+        };
+        match event {
+            Event::Connected(stream) => greet_on_thread(stream, state),
+            Event::CannotAccept(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
-            _ = check.tick() => {
-                if !listener.is_in_place() {
-                    tracing::warn!("the daemon's socket was removed; a new daemon takes over");
-                    state.end(Redial::AtOnce);
-                    return;
-                }
+            Event::Ending => return,
+            Event::Over(reason) => {
+                state.end(reason);
+                return;
             }
         }
     }
+}
+
+/// Waits until clients cannot find the daemon any more.
+async fn files_lost(listener: &Listener) {
+    let mut check = tokio::time::interval(CHECK_PERIOD);
+    while listener.is_in_place() {
+        check.tick().await;
+    }
+    tracing::warn!("the daemon's socket was removed; a new daemon takes over");
 }
 
 /// Serves a client on a thread of its own. If there can be none, the client is disconnected, and
@@ -106,31 +125,32 @@ async fn accept(
 fn greet_on_thread(stream: UnixStream, state: &Arc<DaemonState>) {
     let state = state.clone();
     let thread = std::thread::Builder::new().name("host".to_owned());
-    if let Err(error) = thread.spawn(move || served_host::greet(&stream, &state)) {
+    // The daemon counts the client until the thread has ended.
+    if let Err(error) = thread.spawn(move || greeter::greet(stream, &state)) {
         tracing::warn!(%error, "cannot start a thread for a client");
     }
 }
 
-/// Waits until no host has been served for this time; forever if there is none.
-async fn idle(mut hosts: watch::Receiver<usize>, timeout: Option<Duration>) {
+/// Waits until no client has been served for this time; forever if there is none.
+async fn idle(mut connections: watch::Receiver<Connections>, timeout: Option<Duration>) {
     let Some(timeout) = timeout else { return std::future::pending().await };
     // The sender lives as long as the daemon.
-    while hosts.wait_for(|hosts| *hosts == 0).await.is_ok() {
-        let timed_out = tokio::time::timeout(timeout, hosts.wait_for(|hosts| *hosts > 0)).await;
-        if timed_out.is_err() {
+    while connections.wait_for(Connections::are_none).await.is_ok() {
+        let client = connections.wait_for(|connections| !connections.are_none());
+        if tokio::time::timeout(timeout, client).await.is_err() {
             return;
         }
     }
 }
 
-/// Waits until all hosts are served elsewhere and their calls have been answered. The wait is short
-/// if a user has ended the daemon, and ends at a signal (`asked`).
-async fn wait_for_hosts(state: &DaemonState, asked: &CancellationToken) {
+/// Waits until all clients are served elsewhere and their calls have been answered. The wait is
+/// short if a user has ended the daemon, and ends at a signal (`asked`).
+async fn wait_for_clients(state: &DaemonState, asked: &CancellationToken) {
     let limit = match *state.ending().borrow() {
-        Some(Redial::AtOnce | Redial::Replaced) => None,
-        Some(Redial::WhenNeeded) | None => Some(CALLS_TIMEOUT),
+        Some(EndReason::Idle | EndReason::FilesLost | EndReason::Replaced) => None,
+        Some(EndReason::Stopped) | None => Some(CALLS_TIMEOUT),
     };
-    let mut hosts = state.hosts();
+    let mut connections = state.connections();
     let limit = async {
         match limit {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -139,9 +159,9 @@ async fn wait_for_hosts(state: &DaemonState, asked: &CancellationToken) {
     };
     tokio::select! {
         // The sender lives as long as the daemon.
-        _ = hosts.wait_for(|hosts| *hosts == 0) => return,
+        _ = connections.wait_for(Connections::are_none) => return,
         () = limit => {}
     }
     state.stop.cancel();
-    let _ = state.hosts().wait_for(|hosts| *hosts == 0).await;
+    let _ = state.connections().wait_for(Connections::are_none).await;
 }

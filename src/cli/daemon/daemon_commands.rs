@@ -1,19 +1,23 @@
 //! `dormouse daemon`: the commands about the daemon of a config.
 
 use std::{
+    io::{ErrorKind, Read as _},
+    os::unix::net::UnixStream,
     path::Path,
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use anyhow::{Context as _, bail};
-use nix::{errno::Errno, unistd::Pid};
+use anyhow::Context as _;
 
 use super::{accepting, own_place, thin_client::start_daemon};
 use crate::{
     base::{own_program, read_text, visible},
     cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
-    daemon::{DaemonCommand, DaemonStatus, Redial, SharedServer, ensure_running, send},
+    daemon::{
+        AnsweredCommand, DaemonCommand, DaemonStatus, DialError, EndReason, SharedProcess,
+        ensure_running, send,
+    },
 };
 
 /// Maximum time for a daemon to end: longer than it waits for calls in flight.
@@ -23,27 +27,23 @@ pub(in crate::cli) fn run(
     options: &Options,
     command: DaemonSubcommand,
 ) -> anyhow::Result<ExitCode> {
-    if let DaemonSubcommand::Run { always } = command {
-        return accepting::run(options, always);
-    }
-    let config = settings::find_path(options)?;
+    let config = || settings::find_path(options);
     match command {
-        DaemonSubcommand::Status { json } => status(&config, json),
-        DaemonSubcommand::Stop => stop(&config),
-        DaemonSubcommand::Restart => restart(&config),
-        DaemonSubcommand::Logs => logs(&config),
-        DaemonSubcommand::Unit => unit(&config),
-        DaemonSubcommand::Run { .. } => unreachable!("handled above"),
+        DaemonSubcommand::Status { json } => status(&config()?, json),
+        DaemonSubcommand::Stop => Ok(stop(&config()?)),
+        DaemonSubcommand::Restart => restart(&config()?),
+        DaemonSubcommand::Logs => logs(&config()?),
+        DaemonSubcommand::Unit => unit(&config()?),
+        DaemonSubcommand::Run { always } => accepting::run(options, always),
     }
 }
 
 /// The daemons of a config.
 #[derive(Default)]
 struct Daemons {
-    /// The state of each before the command.
-    running: Vec<DaemonStatus>,
-    /// True if one does not answer, which was reported.
-    is_one_silent: bool,
+    running: Vec<AnsweredCommand>,
+    /// True if one could not be reached, which was reported.
+    has_failed: bool,
 }
 
 impl Daemons {
@@ -52,82 +52,97 @@ impl Daemons {
         let mut daemons = Self::default();
         for place in own_place::places_of(config) {
             match send(&place, command) {
-                Ok(state) => daemons.running.extend(state),
-                Err(error) => {
-                    errln!("dormouse: {error}");
-                    daemons.is_one_silent = true;
-                }
+                Ok(answered) => daemons.running.extend(answered),
+                Err(error) => daemons.report(&error),
             }
         }
         daemons
     }
 
+    fn report(&mut self, error: &DialError) {
+        errln!("dormouse: {error}");
+        self.has_failed = true;
+    }
+
+    fn states(&self) -> impl Iterator<Item = &DaemonStatus> {
+        self.running.iter().map(|answered| &answered.status)
+    }
+
     /// Says so if there are none.
     fn report_absence(&self, config: &Path) {
-        if self.running.is_empty() && !self.is_one_silent {
+        if self.running.is_empty() && !self.has_failed {
             outln!("no daemon runs for {}", config.display());
         }
     }
 
     fn exit_code(&self) -> ExitCode {
-        if self.is_one_silent { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if self.has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
 fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let daemons = Daemons::send(config, DaemonCommand::Status);
     if json {
-        outln!("{}", output::json(&daemons.running)?);
+        outln!("{}", output::json(&daemons.states().collect::<Vec<_>>())?);
         return Ok(daemons.exit_code());
     }
     daemons.report_absence(config);
-    for daemon in &daemons.running {
+    for daemon in daemons.states() {
         let DaemonStatus { pid, build, config, uptime_seconds, hosts, shared } = daemon;
         let uptime = humantime::format_duration(Duration::from_secs(*uptime_seconds));
         let (version, config) = (build.version(), config.display());
         outln!("dormouse {version}, process {pid}, with {config}; up {uptime}; hosts: {hosts}");
-        for SharedServer { name, users } in shared {
-            outln!("  shared: {}, in use by {users}", visible(name));
+        for SharedProcess { server, users } in shared {
+            outln!("  shared: {}, in use by {users}", visible(server));
         }
     }
     Ok(daemons.exit_code())
 }
 
-/// Returns the servers that the hosts of a config share now.
-pub(in crate::cli) fn shared_servers(config: &Path) -> Vec<SharedServer> {
+/// Returns the processes that the hosts of a config share now.
+pub(in crate::cli) fn shared_processes(config: &Path) -> Vec<SharedProcess> {
     let daemons = Daemons::send(config, DaemonCommand::Status);
-    daemons.running.into_iter().flat_map(|daemon| daemon.shared).collect()
+    daemons.running.into_iter().flat_map(|daemon| daemon.status.shared).collect()
 }
 
-fn stop(config: &Path) -> anyhow::Result<ExitCode> {
-    let daemons = Daemons::send(config, DaemonCommand::End(Redial::WhenNeeded));
+fn stop(config: &Path) -> ExitCode {
+    let mut daemons = Daemons::send(config, DaemonCommand::End(EndReason::Stopped));
     daemons.report_absence(config);
-    for DaemonStatus { pid, .. } in &daemons.running {
-        if !wait_until_ended(*pid) {
-            bail!("the daemon (process {pid}) did not end within {END_TIMEOUT:?}; kill it");
+    for AnsweredCommand { status, connection } in std::mem::take(&mut daemons.running) {
+        let pid = status.pid;
+        if is_closed_in_time(&connection) {
+            outln!("the daemon (process {pid}) has ended");
+        } else {
+            errln!("the daemon (process {pid}) did not end within {END_TIMEOUT:?}; kill it");
+            daemons.has_failed = true;
         }
-        outln!("the daemon (process {pid}) has ended");
     }
-    Ok(daemons.exit_code())
+    daemons.exit_code()
 }
 
+/// Replaces the daemon of this environment.
 fn restart(config: &Path) -> anyhow::Result<ExitCode> {
     let place = own_place::place_of(config).context("cannot run a daemon: HOME is not set")?;
-    let daemons = Daemons::send(config, DaemonCommand::End(Redial::Replaced));
-    if daemons.is_one_silent {
-        return Ok(daemons.exit_code());
-    }
-    let replaced = daemons.running;
+    let replaced = send(&place, DaemonCommand::End(EndReason::Replaced))?;
     let program = own_program().context("cannot find the path of this program")?;
     // A client may start it first.
     ensure_running(&place, || start_daemon(&place, &program, config))?;
-    for DaemonStatus { pid, .. } in &replaced {
-        outln!("the daemon (process {pid}) was replaced");
-    }
-    if replaced.is_empty() {
-        outln!("the daemon was started");
+    match replaced {
+        Some(AnsweredCommand { status, .. }) => {
+            outln!("the daemon (process {}) was replaced", status.pid);
+        }
+        None => outln!("the daemon was started"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until the other end of a connection has been closed. Returns `false` if it stays open.
+fn is_closed_in_time(mut connection: &UnixStream) -> bool {
+    let timeout = connection.set_read_timeout(Some(END_TIMEOUT));
+    match timeout.and_then(|()| connection.read(&mut [0])) {
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        Ok(_) => true,
+    }
 }
 
 fn logs(config: &Path) -> anyhow::Result<ExitCode> {
@@ -139,19 +154,6 @@ fn logs(config: &Path) -> anyhow::Result<ExitCode> {
         outln!("{}", log.trim_end());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Waits until a process has ended. Returns `false` if it does not.
-fn wait_until_ended(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().map(Pid::from_raw) else { return true };
-    let begun = Instant::now();
-    while begun.elapsed() < END_TIMEOUT {
-        if nix::sys::signal::kill(pid, None) == Err(Errno::ESRCH) {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    false
 }
 
 /// Prints the unit of a service manager for a daemon that always runs.

@@ -1,12 +1,13 @@
 //! The state that the clients of one daemon share.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{os::unix::net::UnixStream, path::PathBuf, sync::Arc, time::Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    daemon::{Build, DaemonCommand, DaemonStatus, Hello, Redial, SharedServer},
+    base::Lock,
+    daemon::{Build, DaemonCommand, DaemonStatus, EndReason, Hello, SharedProcess},
     downstream::DaemonPool,
     upstream::{ProcessServices, ServerPool, Watchdog},
 };
@@ -16,13 +17,29 @@ pub(super) struct DaemonState {
     /// `None` for a process that serves only the host that has started it.
     daemon: Option<DaemonIdentity>,
     started: Instant,
-    /// The number of hosts that are served.
-    hosts: watch::Sender<usize>,
+    connections: watch::Sender<Connections>,
     /// Set once the daemon ends. Its clients connect to another one then.
-    ending: watch::Sender<Option<Redial>>,
+    ending: watch::Sender<Option<EndReason>>,
+    /// The connections of commands that wait for the end of this process.
+    kept: Lock<Vec<UnixStream>>,
     /// Cancelled when the sessions must end.
     pub(super) stop: CancellationToken,
     pub(super) services: ProcessServices,
+}
+
+/// The numbers of clients that are served.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Connections {
+    pub hosts: usize,
+    pub commands: usize,
+}
+
+/// A kind of client.
+#[derive(Clone, Copy)]
+pub(super) enum Connected {
+    Host,
+    /// A command that uses a server of the daemon.
+    Command,
 }
 
 /// The facts about a daemon that a process for one host does not have.
@@ -49,8 +66,9 @@ impl DaemonState {
         Self {
             daemon: None,
             started: Instant::now(),
-            hosts: watch::Sender::new(0),
+            connections: watch::Sender::default(),
             ending: watch::Sender::new(None),
+            kept: Lock::default(),
             stop: CancellationToken::new(),
             services: ProcessServices::default(),
         }
@@ -61,27 +79,36 @@ impl DaemonState {
         self.daemon.is_some()
     }
 
-    /// Counts a host until the returned value is dropped.
-    pub(super) fn count_host(&self) -> CountedHost<'_> {
-        self.hosts.send_modify(|hosts| *hosts += 1);
-        CountedHost(self)
+    /// Counts a client until the returned value is dropped.
+    pub(super) fn count(&self, kind: Connected) -> CountedClient<'_> {
+        self.connections.send_modify(|connections| *connections.of(kind) += 1);
+        CountedClient { state: self, kind }
     }
 
-    pub(super) fn hosts(&self) -> watch::Receiver<usize> {
-        self.hosts.subscribe()
+    pub(super) fn connections(&self) -> watch::Receiver<Connections> {
+        self.connections.subscribe()
     }
 
-    /// Ends the daemon, unless it ends already.
-    pub(super) fn end(&self, redial: Redial) {
+    /// Ends the daemon. Returns `false` if it ends already.
+    pub(super) fn end(&self, reason: EndReason) -> bool {
         self.ending.send_if_modified(|ending| {
             let is_first = ending.is_none();
-            ending.get_or_insert(redial);
+            ending.get_or_insert(reason);
             is_first
-        });
+        })
     }
 
-    pub(super) fn ending(&self) -> watch::Receiver<Option<Redial>> {
+    pub(super) fn ending(&self) -> watch::Receiver<Option<EndReason>> {
         self.ending.subscribe()
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.borrow().is_some()
+    }
+
+    /// Keeps a connection open until this process has ended, which tells the other end of it.
+    pub(super) fn keep_until_end(&self, connection: UnixStream) {
+        self.kept.lock().push(connection);
     }
 
     /// Returns whether a client has to be served by another daemon: this one is ending. It ends if
@@ -92,35 +119,52 @@ impl DaemonState {
         if self.daemon.as_ref().is_some_and(is_newer) {
             let version = client.build.version();
             tracing::info!(version, "a newer program replaces this daemon");
-            self.end(Redial::Replaced);
+            self.end(EndReason::Replaced);
         }
-        self.ending.borrow().is_some()
+        self.is_ending()
     }
 
-    /// Obeys a command. Returns the state before it.
+    /// Obeys a command. Returns the state before it, or `None` if the daemon is ending already.
     pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
         let DaemonIdentity { config, build, pool } = self.daemon.as_ref()?;
-        let shared = |(name, users)| SharedServer { name, users };
+        let shared = |(server, users)| SharedProcess { server, users };
         let status = DaemonStatus {
             pid: std::process::id(),
             build: build.clone(),
             config: config.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            hosts: *self.hosts.borrow(),
+            hosts: self.connections.borrow().hosts,
             shared: pool.users().into_iter().map(shared).collect(),
         };
-        if let DaemonCommand::End(redial) = command {
-            self.end(redial);
-        }
-        Some(status)
+        let is_obeyed = match command {
+            DaemonCommand::Status => !self.is_ending(),
+            DaemonCommand::End(reason) => self.end(reason),
+        };
+        is_obeyed.then_some(status)
     }
 }
 
-/// A host that is served.
-pub(super) struct CountedHost<'a>(&'a DaemonState);
+impl Connections {
+    pub(super) fn are_none(&self) -> bool {
+        self.hosts + self.commands == 0
+    }
 
-impl Drop for CountedHost<'_> {
+    fn of(&mut self, kind: Connected) -> &mut usize {
+        match kind {
+            Connected::Host => &mut self.hosts,
+            Connected::Command => &mut self.commands,
+        }
+    }
+}
+
+/// A client that is served.
+pub(super) struct CountedClient<'a> {
+    state: &'a DaemonState,
+    kind: Connected,
+}
+
+impl Drop for CountedClient<'_> {
     fn drop(&mut self) {
-        self.0.hosts.send_modify(|hosts| *hosts -= 1);
+        self.state.connections.send_modify(|connections| *connections.of(self.kind) -= 1);
     }
 }

@@ -36,11 +36,14 @@ impl ServerPool for RemotePool {
             joining.config.shared_identity()?;
             let (place, server) = (self.place.clone(), joining.config.name.clone());
             let joined = run_blocking(move || {
-                let hello = thin_client::hello_of_command().ok()?;
-                join(&place, hello, &server).ok().flatten()
+                let world = thin_client::own_world().ok()?;
+                let joined = join(&place, world, &server);
+                if let Err(error) = &joined {
+                    tracing::warn!(server, %error, "starting the server without the daemon");
+                }
+                joined.ok().flatten()
             });
             let stream = joined.await.flatten()?;
-            stream.set_read_timeout(None).ok()?;
             stream.set_nonblocking(true).ok()?;
             let stream = tokio::net::UnixStream::from_std(stream).ok()?;
             Some(Box::new(stream) as PoolStream)

@@ -3,9 +3,8 @@
 
 use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-
 use url::Url;
 
 use super::{choice, daemon_state::DaemonState};
@@ -16,65 +15,29 @@ use crate::{
         config_source::ConfigSource, failure, logging, options, runtime, served_fleet::ServedFleet,
         settings, shared_flags::Options,
     },
-    config::{LaunchContext, ParsedConfig},
+    config::{Config, LaunchContext, ParsedConfig},
     control::{ChangeSender, ConfigChange},
-    daemon::{
-        ClientNotice, DaemonNotice, Greeting, Hello, Redial, Welcome, read_greeting, write_greeting,
-    },
+    daemon::{ClientNotice, ClientWorld, DaemonNotice, EndReason, Hello, Welcome, write_greeting},
     downstream::{
         SideChannel,
         only_host::{self, EarlierSession, HostLink},
     },
     proxy::Fleet,
-    upstream::Joining,
     wire::{HostStreams, Message, Notification, Raw},
 };
 
-/// Maximum time for a client to send its greeting.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time for blocking work of a host whose session has ended.
+const RUNTIME_STOP_TIMEOUT: Duration = Duration::from_millis(50);
+/// Maximum time for a client to read the last lines of the log.
+const LAST_LINES_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum number of notices that wait for the client. Further lines of the log are dropped.
 const MAX_WAITING_NOTICES: usize = 1024;
-
-/// Greets a new client, and serves its host until the host ends.
-pub(super) fn greet(stream: &UnixStream, state: &DaemonState) {
-    let greeting = stream
-        .set_read_timeout(Some(GREETING_TIMEOUT))
-        .and_then(|()| stream.set_write_timeout(Some(GREETING_TIMEOUT)))
-        .and_then(|()| read_greeting(stream));
-    match greeting {
-        Ok(Greeting::Hello(hello)) => {
-            // Counted first, so that the daemon does not end in between.
-            let _counted = state.count_host();
-            if state.yields_to(&hello) {
-                // A client that is gone needs no answer.
-                let _ = write_greeting(stream, &Welcome::Ending);
-            } else {
-                serve(*hello, stream, state);
-            }
-        }
-        Ok(Greeting::Join { hello, server }) => {
-            let _counted = state.count_host();
-            if state.ending().borrow().is_some() {
-                let _ = write_greeting(stream, &Welcome::Ending);
-            } else {
-                serve_server(&hello, &server, stream, state);
-            }
-        }
-        Ok(Greeting::Command(command)) => {
-            if let Some(status) = state.obey(command) {
-                let _ = write_greeting(stream, &Welcome::Status(status));
-            }
-        }
-        // The text of the error might quote a part of the environment.
-        Err(error) => tracing::debug!(kind = %error.kind(), "a client has sent no greeting"),
-    }
-}
 
 /// Serves the host of a client until the host ends.
 pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
-    let host = match ServedHost::prepare(&hello, &notices, state) {
+    let host = match ServedHost::prepare(&hello.world, &notices, state) {
         Ok(Some(host)) => host,
         Ok(None) => {
             let _ = write_greeting(stream, &Welcome::InProcess);
@@ -105,34 +68,6 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     });
 }
 
-/// Gives a command the stream to a server that hosts share, until the command ends.
-fn serve_server(hello: &Hello, server: &str, stream: &UnixStream, state: &DaemonState) {
-    // The log of the command is its own.
-    let (notices, _unread) = mpsc::channel(1);
-    let prepared = ServedHost::prepare(hello, &notices, state).ok().flatten();
-    let config = prepared.map(|prepared| prepared.parsed.config);
-    let wanted = config.as_ref().and_then(|config| {
-        let server = config.servers.iter().find(|known| known.name == server && known.enabled)?;
-        Some((server, &config.settings, server.shared_identity()?))
-    });
-    let (Some((config, settings, identity)), Some(pool)) = (wanted, state.pool()) else {
-        let _ = write_greeting(stream, &Welcome::InProcess);
-        return;
-    };
-    let joining = Joining {
-        config,
-        lineage: settings.lineage.as_deref(),
-        max_message_bytes: settings.limits.max_message_bytes,
-    };
-    let outcome = write_greeting(stream, &Welcome::Joined)
-        .and_then(|()| stream.set_read_timeout(None))
-        .and_then(|()| stream.set_write_timeout(None))
-        .and_then(|()| pool.serve_process(identity, &joining, stream.try_clone()?, &state.stop));
-    if let Err(error) = outcome {
-        tracing::debug!(%error, "cannot serve a command");
-    }
-}
-
 /// The notices from and to the client.
 struct Channel {
     method: String,
@@ -141,7 +76,7 @@ struct Channel {
 }
 
 /// The config, the environment and the log of a host.
-struct ServedHost {
+pub(super) struct ServedHost {
     source: ConfigSource,
     parsed: ParsedConfig,
     browser: Browser,
@@ -150,19 +85,19 @@ struct ServedHost {
 
 impl ServedHost {
     /// Reads the config as the client would. Returns `None` if the client has to serve the host.
-    fn prepare(
-        hello: &Hello,
+    pub(super) fn prepare(
+        world: &ClientWorld,
         notices: &mpsc::Sender<Raw>,
         state: &DaemonState,
     ) -> anyhow::Result<Option<Self>> {
         // The client's own parser reports what is wrong.
-        let Ok(arguments) = options::parse(hello.arguments.clone()) else { return Ok(None) };
+        let Ok(arguments) = options::parse(world.arguments.clone()) else { return Ok(None) };
         let mut options = arguments.options;
-        options.env_file = options.env_file.map(|path| hello.directory.join(path));
-        let directory = &hello.directory;
-        let variables = hello.variables.iter().cloned();
+        options.env_file = options.env_file.map(|path| world.directory.join(path));
+        let directory = &world.directory;
+        let variables = world.variables.iter().cloned();
         let context = Arc::new(LaunchContext::new(Some(directory.clone()), variables));
-        let log = log_of(&options, &context, hello.has_terminal, notices.clone())?;
+        let log = log_of(&options, &context, world.has_terminal, notices.clone())?;
         tracing::dispatcher::with_default(&log.clone(), || {
             let source = ConfigSource::of_client(options, directory, context.clone())?;
             let parsed = source.parse()?;
@@ -175,6 +110,11 @@ impl ServedHost {
             let browser = browser_of(&context, notices.clone());
             Ok(Some(Self { source, parsed, browser, log }))
         })
+    }
+
+    /// Returns the config, for a command that has no host.
+    pub(super) fn into_config(self) -> Config {
+        self.parsed.config
     }
 
     /// Serves the host until it ends, and then ends its servers.
@@ -196,12 +136,12 @@ impl ServedHost {
             HostStreams::of_socket(stream.try_clone()?)?
         };
         let served = runtime.block_on(self.serve(streams, channel, earlier, state));
-        runtime.shutdown_timeout(Duration::from_millis(50));
+        runtime.shutdown_timeout(RUNTIME_STOP_TIMEOUT);
         let (method, unsent) = served?;
         let Some(mut unsent) = unsent else { return Ok(()) };
-        // The session is closed, so that the last lines of the log are written directly.
+        // The servers have ended after the session, which had the writer of the stream until then.
         kept.set_nonblocking(false)?;
-        kept.set_write_timeout(Some(Duration::from_millis(500)))?;
+        kept.set_write_timeout(Some(LAST_LINES_TIMEOUT))?;
         while let Ok(notice) = unsent.try_recv() {
             let notice = Notification { method: method.clone(), params: Some(notice) };
             (&kept).write_all(&Message::Notification(notice).to_line())?;
@@ -229,17 +169,22 @@ impl ServedHost {
         let auth = settings::auth_with(Some(&source.file), &source.options, browser);
         let served = ServedFleet::start(parsed, Some(source), auth, &state.services, &stop);
         let fleet = served.fleet().clone();
-        let _told = [
+        let reload_wanted = Arc::new(Notify::new());
+        let changes = served.control().changes.clone();
+        let _companions = [
             AbortOnDropHandle::new(tokio::spawn(tell_loads(fleet.clone(), notices.clone()))),
             AbortOnDropHandle::new(tokio::spawn(tell_ending(state.ending(), notices))),
+            AbortOnDropHandle::new(tokio::spawn(reload_when_wanted(
+                changes,
+                reload_wanted.clone(),
+            ))),
         ];
         let leaving = CancellationToken::new();
-        let changes = served.control().changes.clone();
         let (left, stopped) = (leaving.clone(), stop.clone());
         let incoming = Arc::new(move |notice: Raw| match notice.read() {
             Ok(ClientNotice::Leaving) => left.cancel(),
             Ok(ClientNotice::Stop) => stopped.cancel(),
-            Ok(ClientNotice::Reload) => reload(&changes),
+            Ok(ClientNotice::Reload) => reload_wanted.notify_one(),
             Ok(ClientNotice::Skipped { size }) => {
                 tracing::warn!(size, limit, "skipped a message that exceeds maxMessageBytes");
             }
@@ -270,12 +215,21 @@ async fn tell_loads(fleet: Arc<Fleet>, notices: mpsc::Sender<Raw>) {
 }
 
 /// Tells the client that the daemon ends.
-async fn tell_ending(mut ending: watch::Receiver<Option<Redial>>, notices: mpsc::Sender<Raw>) {
-    if let Ok(redial) = ending.wait_for(Option::is_some).await.map(|redial| *redial)
-        && let Some(redial) = redial
+async fn tell_ending(mut ending: watch::Receiver<Option<EndReason>>, notices: mpsc::Sender<Raw>) {
+    if let Ok(reason) = ending.wait_for(Option::is_some).await.map(|reason| *reason)
+        && let Some(reason) = reason
     {
         // A client that is gone needs no notice.
-        let _ = notices.send(Raw::encode(&DaemonNotice::Ending(redial))).await;
+        let _ = notices.send(Raw::encode(&DaemonNotice::Ending(reason.redial()))).await;
+    }
+}
+
+/// Has the config read again whenever the client wants it.
+async fn reload_when_wanted(changes: ChangeSender, wanted: Arc<Notify>) {
+    loop {
+        wanted.notified().await;
+        // The log has the outcome.
+        let _ = changes.make(ConfigChange::Reload).await;
     }
 }
 
@@ -302,13 +256,4 @@ fn log_of(
     };
     let level = context.get(logging::LEVEL_VARIABLE).map(str::to_owned);
     logging::to_function(options, level, has_terminal, write)
-}
-
-/// Has the config read again.
-fn reload(changes: &ChangeSender) {
-    let changes = changes.clone();
-    tokio::spawn(async move {
-        // The log has the outcome.
-        let _ = changes.make(ConfigChange::Reload).await;
-    });
 }

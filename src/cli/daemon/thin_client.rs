@@ -18,8 +18,8 @@ use crate::{
     cli::{config_source::ConfigSource, lineage, settings, shared_flags::Options},
     config::Settings,
     daemon::{
-        Build, Connection, DaemonPlace, Dialed, Hello, Redialed, Resumption, Welcome, dial,
-        read_greeting, relay, start,
+        Build, ClientWorld, Connection, DaemonPlace, Dialed, Hello, RedialAttempt, Redialed,
+        Resumption, StartError, Welcome, dial, read_greeting, relay, start,
     },
 };
 
@@ -97,7 +97,7 @@ impl ThinClient {
     /// # Errors
     /// If there can be no daemon.
     fn serve(&self) -> anyhow::Result<Option<ExitCode>> {
-        let connection = match self.dial(Resumption::default())? {
+        let connection = match self.dial(&RedialAttempt::default())? {
             Dialed::Serving(connection) => connection,
             Dialed::InProcess => return Ok(None),
             Dialed::Refused { message, exit_code } => {
@@ -109,7 +109,7 @@ impl ThinClient {
             // The user can open the address from the answer of the call.
             let _ = open_here(address);
         };
-        let ended = relay(connection, open_browser, |resumption| self.redial(resumption));
+        let ended = relay(connection, open_browser, |attempt| self.redial(&attempt));
         Ok(Some(match ended {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -119,57 +119,54 @@ impl ThinClient {
         }))
     }
 
-    fn dial(&self, resumption: Resumption) -> anyhow::Result<Dialed> {
+    fn dial(&self, attempt: &RedialAttempt) -> anyhow::Result<Dialed> {
         // After an update, the path may lead to a newer build. If it leads nowhere, the system
         // still has the file of this process.
         let program = if self.program.exists() { self.program.clone() } else { own_program()? };
         let start = || start_daemon(&self.place, &program, &self.config);
-        let patience = if resumption.is_replaced { REPLACEMENT_TIMEOUT } else { Duration::ZERO };
-        Ok(dial(&self.place, self.hello(resumption)?, patience, start)?)
+        let patience = if attempt.is_replaced { REPLACEMENT_TIMEOUT } else { Duration::ZERO };
+        Ok(dial(&self.place, self.hello(&attempt.resumption)?, patience, start)?)
     }
 
     /// Connects to the next daemon. If there can be none, this process serves the host itself.
-    fn redial(&self, resumption: Resumption) -> anyhow::Result<Redialed> {
-        if resumption.failures >= MAX_FAILURES {
+    fn redial(&self, attempt: &RedialAttempt) -> anyhow::Result<Redialed> {
+        if attempt.failures >= MAX_FAILURES {
             errln!("dormouse: continuing without the daemon: it ends whenever it is connected");
-            return self.serve_here(resumption);
+            return self.serve_here(&attempt.resumption);
         }
-        match self.dial(resumption.clone()) {
+        match self.dial(attempt) {
             Ok(Dialed::Serving(connection)) => return Ok(Redialed::Connected(connection)),
             Ok(Dialed::Refused { message, .. }) => return Ok(Redialed::Refused(message)),
             Ok(Dialed::InProcess) => {}
             Err(error) => errln!("dormouse: continuing without the daemon: {error:#}"),
         }
-        self.serve_here(resumption)
+        self.serve_here(&attempt.resumption)
     }
 
     /// Serves the host on a thread of this process.
-    fn serve_here(&self, resumption: Resumption) -> anyhow::Result<Redialed> {
+    fn serve_here(&self, resumption: &Resumption) -> anyhow::Result<Redialed> {
         serve_here(self.hello(resumption)?)
     }
 
-    fn hello(&self, resumption: Resumption) -> anyhow::Result<Hello> {
-        let can_start_build = Build::at(&self.program).is_ok_and(|present| present == self.build);
-        hello(self.build.clone(), can_start_build, resumption)
+    fn hello(&self, resumption: &Resumption) -> anyhow::Result<Hello> {
+        let Resumption { earlier_daemons, loads } = resumption.clone();
+        Ok(Hello {
+            world: own_world()?,
+            build: self.build.clone(),
+            can_start_build: Build::at(&self.program).is_ok_and(|present| present == self.build),
+            earlier_daemons,
+            loads,
+        })
     }
 }
 
-/// Returns the greeting of a command, which does not replace a daemon.
-pub(super) fn hello_of_command() -> anyhow::Result<Hello> {
-    hello(Build::of_process()?, false, Resumption::default())
-}
-
-fn hello(build: Build, can_start_build: bool, resumption: Resumption) -> anyhow::Result<Hello> {
-    let Resumption { earlier_daemons, loads, failures: _, is_replaced: _ } = resumption;
-    Ok(Hello {
-        build,
-        can_start_build,
+/// Returns what a daemon has to know of this process.
+pub(super) fn own_world() -> anyhow::Result<ClientWorld> {
+    Ok(ClientWorld {
         arguments: env::args_os().collect(),
         directory: settings::working_directory()?,
         variables: env::vars_os().collect(),
         has_terminal: io::IsTerminal::is_terminal(&io::stderr()),
-        earlier_daemons,
-        loads,
     })
 }
 
@@ -187,14 +184,18 @@ fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
             Ok(Redialed::Connected(Connection { reading, writing, notices, max_line }))
         }
         Welcome::Refused { message, .. } => Ok(Redialed::Refused(message)),
-        Welcome::Ending | Welcome::InProcess | Welcome::Joined | Welcome::Status(_) => {
+        Welcome::Ending | Welcome::InProcess => {
             anyhow::bail!("the config no longer allows to serve this host")
         }
     }
 }
 
 /// Starts a daemon, which outlives this process.
-pub(super) fn start_daemon(place: &DaemonPlace, program: &Path, config: &Path) -> io::Result<()> {
+pub(super) fn start_daemon(
+    place: &DaemonPlace,
+    program: &Path,
+    config: &Path,
+) -> Result<(), StartError> {
     let arguments = ["daemon", "run", "--config"].map(OsString::from);
     let arguments: Vec<OsString> = arguments.into_iter().chain([config.into()]).collect();
     start(place, program, &arguments, &own_place::variables_of_daemon())

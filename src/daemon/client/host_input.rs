@@ -32,20 +32,6 @@ impl Read for HostInput {
     }
 }
 
-/// Returns whether the host has closed standard output.
-pub(super) fn is_output_closed() -> bool {
-    let output = io::stdout();
-    let mut streams = [PollFd::new(output.as_fd(), PollFlags::empty())];
-    poll(&mut streams, PollTimeout::ZERO).is_ok() && has_event(&streams[0])
-}
-
-/// Returns whether the host does not read standard output fast enough.
-pub(super) fn is_output_full() -> bool {
-    let output = io::stdout();
-    let mut streams = [PollFd::new(output.as_fd(), PollFlags::POLLOUT)];
-    poll(&mut streams, PollTimeout::ZERO).is_ok_and(|ready| ready == 0)
-}
-
 fn has_event(stream: &PollFd<'_>) -> bool {
     stream.any().unwrap_or(true)
 }

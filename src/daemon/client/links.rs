@@ -179,8 +179,8 @@ impl Links {
         }
     }
 
-    /// Fails the message of the host that waits for a daemon. The next one has a daemon called
-    /// again.
+    /// Fails the message of the host that waits for a daemon. The next message starts another
+    /// attempt to connect.
     pub(super) fn refuse(&self, reason: &str) {
         self.lock().present = Present::Refused(reason.to_owned());
         self.changed.notify_all();

@@ -40,7 +40,7 @@ impl Program {
             Some(stderr) => Lines::follow(stderr),
             None => Arc::default(),
         };
-        Self { child, log, unread: unread, server_logs, home, directory }
+        Self { child, log, unread, server_logs, home, directory }
     }
 
     /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
