@@ -56,8 +56,8 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
         anyhow::Ok(state)
     });
     watchdog.end();
-    // The connections of commands that wait for the end are closed with this process.
-    let _state = ended?;
+    // The system closes the connections of commands that wait for the end of this process.
+    std::mem::forget(ended?);
     tracing::info!("the daemon has ended");
     Ok(ExitCode::SUCCESS)
 }
