@@ -43,6 +43,7 @@ mod serve;
 mod served_fleet;
 mod settings;
 mod shared_flags;
+mod sharing_report;
 mod signals;
 mod status;
 mod table;

@@ -1,22 +1,17 @@
 //! `dormouse status`: the state of each server, and the size of its tools.
 
-#[cfg(unix)]
-use std::collections::BTreeMap;
 use std::{
-    path::Path,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
-    instances::running, joint_report::by_process, login::described, settings, shared_flags::Options,
+    instances::running, joint_report::by_process, login::described, settings,
+    shared_flags::Options, sharing_report,
 };
-#[cfg(unix)]
-use crate::daemon::SharedProcess;
 use crate::{
-    base::{counted, one_line, visible},
+    base::{counted, one_line},
     catalog::{Inventory, ToolState},
-    config::Config,
     control::{LastWake, ServerReport, StatusReport},
     upstream::Phase,
 };
@@ -40,72 +35,11 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         by_process(&reports).iter().for_each(print);
         // A config that has become invalid has no advice.
-        let config = settings::parse(&file, options).ok();
-        for advice in config.iter().flat_map(|config| sharing_advice(config, &reports)) {
-            outln!("{advice}");
-        }
-        for saving in savings(&file.path) {
-            outln!("{saving}");
+        if let Ok(config) = settings::parse(&file, options) {
+            sharing_report::print(&config, &file.path, &reports);
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns a sentence for each server of which several hosts have a process each.
-fn sharing_advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
-    // Hosts of one daemon can share, and no others.
-    let daemon = reports.first().and_then(|report| report.pid);
-    if reports.iter().any(|report| report.pid != daemon) {
-        return Vec::new();
-    }
-    let processes = |name: &str| {
-        let servers = reports.iter().flat_map(|report| &report.servers);
-        servers.filter(|server| server.name == name).map(|server| server.awake).sum::<usize>()
-    };
-    let may_share = config.servers.iter().filter(|server| server.may_be_shareable());
-    let several = may_share.map(|server| (&server.name, processes(&server.name)));
-    several
-        .filter(|(_, processes)| *processes > 1)
-        .map(|(name, processes)| {
-            let name = visible(name);
-            format!(
-                "{name}: {processes} processes, one per host; if it keeps nothing for one \
-                    host, `dormouse share {name}` saves up to {}",
-                processes - 1
-            )
-        })
-        .collect()
-}
-
-/// Returns a sentence for each server that several hosts share.
-#[cfg(unix)]
-fn savings(config: &Path) -> Vec<String> {
-    let Ok(config) = std::path::absolute(config) else { return Vec::new() };
-    let mut shared: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for SharedProcess { server, users } in super::daemon::shared_processes(&config) {
-        let (hosts, processes) = shared.entry(server).or_default();
-        *hosts += users;
-        *processes += 1;
-    }
-    let several = shared.into_iter().filter(|(_, (hosts, _))| *hosts > 1);
-    several.map(|(name, (hosts, processes))| saving(&visible(&name), hosts, processes)).collect()
-}
-
-/// Returns the sentence for a server that so many hosts use, in so many processes.
-#[cfg(unix)]
-fn saving(name: &str, hosts: usize, processes: usize) -> String {
-    if processes == 1 {
-        return format!("{name}: one process for {hosts} hosts saves {}", hosts - 1);
-    }
-    format!(
-        "{name}: {processes} processes for {hosts} hosts, which differ in directory or \
-            environment; `cwd` in the server's entry gives all of them one directory"
-    )
-}
-
-#[cfg(not(unix))]
-fn savings(_: &Path) -> Vec<String> {
-    Vec::new()
 }
 
 fn print(report: &StatusReport) {

@@ -44,11 +44,13 @@ const KNOWN_SERVERS: [KnownServer; 13] = [
 const LAUNCHERS: [&str; 4] = ["npx", "bunx", "pnpx", "uvx"];
 /// Flags of launchers that do not change what is started.
 const HARMLESS_FLAGS: [&str; 5] = ["-y", "--yes", "-q", "--quiet", "--offline"];
-/// A flag, and a variable, with which a call of one client changes the tools of all.
-const DYNAMIC_TOOLS: [&str; 2] = ["--dynamic-toolsets", "GITHUB_DYNAMIC_TOOLSETS"];
+/// The flag with which a call of one client changes the tools of all.
+const DYNAMIC_TOOLS_FLAG: &str = "--dynamic-toolsets";
+/// The variable that has the effect of [`DYNAMIC_TOOLS_FLAG`].
+const DYNAMIC_TOOLS_VARIABLE: &str = "GITHUB_DYNAMIC_TOOLSETS";
 
-/// Variables that do not decide what a server does.
-const INDECISIVE_VARIABLES: [&str; 2] = ["TERM", "NUMBER_OF_PROCESSORS"];
+/// The variable that does not decide what a server does.
+const INDECISIVE_VARIABLE: &str = "TERM";
 /// Variables that do not decide what a well-known server does.
 const INDECISIVE_FOR_KNOWN: [&str; 6] = ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "LOGNAME"];
 
@@ -63,7 +65,7 @@ pub(crate) struct LaunchIdentity {
     variables: BTreeMap<OsString, OsString>,
     protocol: Protocol,
     load_timeout: Duration,
-    /// The user's decision counts for this name alone.
+    /// The name of the server if only the user says that it can be shared.
     name: Option<String>,
 }
 
@@ -81,9 +83,8 @@ impl ServerConfig {
             return None;
         }
         let is_decisive = |name: &OsStr| {
-            let is_in = |names: &[&str]| names.iter().any(|other| name == *other);
-            launch.inherit_env
-                || !(is_in(&INDECISIVE_VARIABLES) || is_known && is_in(&INDECISIVE_FOR_KNOWN))
+            let is_without_effect = || INDECISIVE_FOR_KNOWN.iter().any(|other| name == *other);
+            launch.inherit_env || name != INDECISIVE_VARIABLE && !(is_known && is_without_effect())
         };
         let inherited = launch.inherited_variables().into_iter();
         let variables = inherited.filter(|(name, _)| is_decisive(name));
@@ -100,15 +101,22 @@ impl ServerConfig {
         })
     }
 
+    /// Returns why hosts share the server although its config does not say so: "it" and a verb.
+    pub(crate) fn reason_to_share(&self) -> Option<&'static str> {
+        match &self.transport {
+            Ok(Transport::Stdio(launch)) if self.connecting.isolation == Isolation::Auto => {
+                reason_to_share(launch)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether each host has its own process of the server only because it is not known
     /// whether hosts can share one.
     pub(crate) fn may_be_shareable(&self) -> bool {
-        match &self.transport {
-            Ok(Transport::Stdio(launch)) if self.connecting.isolation == Isolation::Auto => {
-                reason_to_share(launch).is_none()
-            }
-            _ => false,
-        }
+        let is_local = matches!(self.transport, Ok(Transport::Stdio(_)));
+        let is_undecided = self.connecting.isolation == Isolation::Auto;
+        is_local && is_undecided && self.reason_to_share().is_none()
     }
 
     /// Returns the config with which the process of all hosts is run: without rules that each host
@@ -131,9 +139,15 @@ impl ServerConfig {
 
 /// Returns why a server can be shared although its config does not say so.
 fn reason_to_share(launch: &Launch) -> Option<&'static str> {
-    let has_dynamic_tools = DYNAMIC_TOOLS.iter().any(|name| {
-        launch.args.iter().any(|word| word.contains(name)) || launch.env.contains_key(*name)
-    });
+    let has_word = |word: &str| launch.args.iter().any(|argument| argument.contains(word));
+    let is_set = || {
+        let inherited = launch.inherited_variables().into_iter();
+        let mut inherited = inherited.map(|(name, _)| name);
+        launch.env.contains_key(DYNAMIC_TOOLS_VARIABLE)
+            || inherited.any(|name| name == DYNAMIC_TOOLS_VARIABLE)
+    };
+    let has_dynamic_tools =
+        has_word(DYNAMIC_TOOLS_FLAG) || has_word(DYNAMIC_TOOLS_VARIABLE) || is_set();
     let name = published_name(launch).filter(|_| !has_dynamic_tools)?;
     KNOWN_SERVERS.iter().find(|known| known.name == name).map(|known| known.reason)
 }
@@ -208,6 +222,15 @@ mod tests {
         ] {
             assert_eq!(reason_to_share(&launch(words, "/", &[])).is_some(), is_known, "{words:?}");
         }
+    }
+
+    #[test]
+    fn inherited_variable_that_changes_the_tools_prevents_sharing() {
+        let variables = [(DYNAMIC_TOOLS_VARIABLE, "1")];
+        let mut launch = launch(&["github-mcp-server", "stdio"], "/", &variables);
+        assert!(reason_to_share(&launch).is_some(), "the server does not get the variable");
+        launch.inherit_env = true;
+        assert_eq!(reason_to_share(&launch), None);
     }
 
     #[test]

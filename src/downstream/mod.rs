@@ -3,6 +3,7 @@
 //! This layer must not know how servers are reached or listed: a session passes what it cannot
 //! answer itself to the [`crate::proxy::Fleet`].
 
+mod daemon_pool;
 mod host_state;
 pub(crate) mod http;
 mod identity;
@@ -11,11 +12,10 @@ mod line_host;
 pub(crate) mod only_host;
 mod reply_channel;
 mod request_tasks;
-mod server_pool;
 mod session;
 mod side_channel;
 
+pub(crate) use daemon_pool::DaemonPool;
 pub(crate) use identity::HostIdentity;
-pub(crate) use server_pool::DaemonPool;
 pub(crate) use session::Session;
 pub(crate) use side_channel::SideChannel;

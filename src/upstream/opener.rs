@@ -1,4 +1,4 @@
-//! The way to open a connection: start a process, or HTTP exchanges.
+//! The way to open a connection: start a process, make HTTP exchanges, or join a shared server.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

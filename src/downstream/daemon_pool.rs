@@ -20,6 +20,8 @@ use crate::{
 /// Time for which a server stays connected after its last user has left, so that commands that
 /// follow each other find it awake.
 const LINGER: Duration = Duration::from_secs(10);
+/// Maximum time for all servers to end with the daemon.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Capacity of the pipe between a fleet and the pool, in bytes.
 const MAX_PIPE_BYTES: usize = 256 * 1024;
 
@@ -58,11 +60,21 @@ enum Life {
     Ending(CancellationToken),
 }
 
-/// A fleet that has been counted as a user of a server.
-struct Admission {
+/// The use of a server by a fleet, which ends when it is dropped.
+struct ServerUse {
+    pool: DaemonPool,
+    /// The fleet behind which the server is.
     fleet: Arc<Fleet>,
     /// The ends of earlier processes of the server. No two run at a time.
     earlier: Vec<CancellationToken>,
+}
+
+impl Drop for ServerUse {
+    fn drop(&mut self) {
+        let (pool, fleet) = (self.pool.clone(), self.fleet.clone());
+        let PoolInner { tasks, runtime, .. } = &*self.pool.0;
+        tasks.spawn_on(async move { pool.leave(&fleet).await }, runtime);
+    }
 }
 
 impl DaemonPool {
@@ -92,13 +104,17 @@ impl DaemonPool {
     pub(crate) async fn stop(&self) {
         self.0.ending.cancel();
         let servers = std::mem::take(&mut *self.0.servers.lock());
-        for server in servers {
-            if let Life::Running { fleet, .. } = server.life {
-                fleet.stop().await;
-            }
+        let running = servers.into_iter().filter_map(|server| match server.life {
+            Life::Running { fleet, .. } => Some(fleet),
+            Life::Ending(_) => None,
+        });
+        for fleet in running {
+            self.0.tasks.spawn(async move { fleet.stop().await });
         }
         self.0.tasks.close();
-        self.0.tasks.wait().await;
+        if tokio::time::timeout(STOP_TIMEOUT, self.0.tasks.wait()).await.is_err() {
+            tracing::error!("some shared servers did not stop in time");
+        }
     }
 
     /// Serves another process of the user as the host of one server, on this thread, until the
@@ -117,10 +133,9 @@ impl DaemonPool {
         self.0.runtime.block_on(async {
             stream.set_nonblocking(true)?;
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            let admission = self.admit(identity, settings_of(joining), joining.config.pooled());
-            let serving = self.clone().serve(admission, stream, stop.clone());
+            let used = self.admit(identity, settings_of(joining), joining.config.pooled());
             // The task ends with the stream; a panic has been logged.
-            let _ = self.0.tasks.spawn(serving).await;
+            let _ = self.0.tasks.spawn(serve(used, stream, stop.clone())).await;
             Ok(())
         })
     }
@@ -131,7 +146,7 @@ impl DaemonPool {
         identity: LaunchIdentity,
         settings: Settings,
         server: ServerConfig,
-    ) -> Admission {
+    ) -> ServerUse {
         let mut servers = self.0.servers.lock();
         let mut earlier = Vec::new();
         for server in servers.iter_mut().filter(|server| server.identity == identity) {
@@ -139,7 +154,8 @@ impl DaemonPool {
                 Life::Running { fleet, users, changes } => {
                     *users += 1;
                     *changes += 1;
-                    return Admission { fleet: fleet.clone(), earlier: Vec::new() };
+                    let (pool, fleet) = (self.clone(), fleet.clone());
+                    return ServerUse { pool, fleet, earlier: Vec::new() };
                 }
                 Life::Ending(ended) => earlier.push(ended.clone()),
             }
@@ -150,25 +166,7 @@ impl DaemonPool {
         let fleet = Fleet::new(config, services, Storage::default(), auth.clone());
         let life = Life::Running { fleet: fleet.clone(), users: 1, changes: 0 };
         servers.push(PooledServer { identity, name, life });
-        Admission { fleet, earlier }
-    }
-
-    /// Serves a fleet as the host of one server until it closes its end or `stop` is cancelled.
-    async fn serve<S>(self, admission: Admission, stream: S, stop: CancellationToken)
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let Admission { fleet, earlier } = admission;
-        for ended in earlier {
-            ended.cancelled().await;
-        }
-        let (input, output) = tokio::io::split(stream);
-        let host = LineHost::attach(fleet.clone(), output);
-        // The fleet is gone, however the stream ended.
-        let _ = stop.run_until_cancelled(host.read(input)).await;
-        host.end().await;
-        let tasks = self.0.tasks.clone();
-        tasks.spawn(async move { self.leave(&fleet).await });
+        ServerUse { pool: self.clone(), fleet, earlier }
     }
 
     /// Counts a fleet as gone, and ends the server if no other fleet joins for a time.
@@ -222,17 +220,34 @@ impl ServerPool for DaemonPool {
             let (settings, server) = (settings_of(&joining), joining.config.pooled());
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
-                let admission = pool.admit(identity, settings, server);
+                let used = pool.admit(identity, settings, server);
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();
-                tasks.spawn(pool.serve(admission, far, stop));
+                tasks.spawn(serve(used, far, stop));
                 Box::new(near) as PoolStream
             });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.
             joined.await.ok()
         })
     }
+}
+
+/// Serves a fleet as the host of one server until it closes its end or `stop` is cancelled.
+async fn serve<S>(mut used: ServerUse, stream: S, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    for ended in std::mem::take(&mut used.earlier) {
+        if stop.run_until_cancelled(ended.cancelled()).await.is_none() {
+            return;
+        }
+    }
+    let (input, output) = tokio::io::split(stream);
+    let host = LineHost::attach(used.fleet.clone(), output);
+    // The fleet is gone, however the stream ended.
+    let _ = stop.run_until_cancelled(host.read(input)).await;
+    host.end().await;
 }
 
 /// Returns the settings of a fleet that has only this server, and passes everything through. Rules
