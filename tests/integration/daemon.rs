@@ -6,6 +6,7 @@ use std::{
     io::Write as _,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    process::Stdio,
     time::Duration,
 };
 
@@ -14,8 +15,9 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::support::{DaemonHome, Host, Server, echo, eventually, is_alive, text_of};
+use crate::support::{DaemonHome, Host, Server, dormouse, echo, eventually, is_alive, text_of};
 
 fn signal(process: u32, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(process).expect("a process id")), signal).expect("it runs");
@@ -276,7 +278,7 @@ async fn suspended_daemon_does_not_keep_a_host_from_its_servers() {
     let mut first = home.proxy([Server::lazy("a")]).serve().await;
     let daemon = home.daemons()[0];
     signal(daemon, Signal::SIGSTOP);
-    let mut second = home.proxy([Server::lazy("a")]).start();
+    let mut second = home.proxy([Server::lazy("a")]).where_a_daemon_fails().start();
     second.initialize(json!({})).await;
     assert!(echo(&mut second, "alone").await.contains("alone"));
     second.logged("serving the host without the daemon").await;
@@ -334,7 +336,7 @@ async fn files_of_a_killed_daemon_do_not_delay_the_next() {
 async fn host_is_served_without_a_daemon_if_there_can_be_none() {
     let home = DaemonHome::new();
     fs::write(home.path().join("dormouse"), "a file in place of the directory").unwrap();
-    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    let mut host = home.proxy([Server::lazy("a")]).where_a_daemon_fails().serve().await;
     assert!(echo(&mut host, "alone").await.contains("alone"));
     insta::assert_snapshot!(host.logged_at("WARN", "without the daemon").await);
     assert!(home.daemons().is_empty());
@@ -348,6 +350,7 @@ async fn each_host_has_its_own_directory_and_variables() {
         .after(report)
         .set("env", json!({"ASKED": "${OF_HOST}"}))
         .set("inheritEnv", true);
+    let mut hosts = Vec::new();
     for name in ["one", "two"] {
         let directory = home.path().join(name);
         fs::create_dir(&directory).unwrap();
@@ -357,7 +360,9 @@ async fn each_host_has_its_own_directory_and_variables() {
         assert!(echo(&mut host, name).await.contains(name));
         let seen = fs::read_to_string(directory.join("seen")).unwrap();
         assert_eq!(seen, format!("{} {name} of {name}", directory.display()));
+        hosts.push(host);
     }
+    assert_eq!(home.daemons().len(), 1);
 }
 
 #[tokio::test]
@@ -461,6 +466,62 @@ async fn last_lines_of_the_log_are_written_when_the_host_ends() {
     host.load("c").await;
     let log = host.end_and_read_log().await;
     assert!(log.contains("server is awake server=\"c\""), "{}", &log[log.len() - 300..]);
+}
+
+#[tokio::test]
+async fn hosts_are_served_by_the_daemon_unless_it_is_turned_off() {
+    for (shell, arguments, config, daemons) in [
+        ("unset DORMOUSE_DAEMON", &[][..], None, 1),
+        ("unset DORMOUSE_DAEMON; export CI=true", &[], None, 0),
+        ("export DORMOUSE_DAEMON=1 CI=true", &[], Some(false), 1),
+        ("export DORMOUSE_DAEMON=0", &[], Some(true), 0),
+        ("unset DORMOUSE_DAEMON", &[], Some(false), 0),
+        ("unset DORMOUSE_DAEMON", &["--no-daemon"], Some(true), 0),
+    ] {
+        let home = DaemonHome::new();
+        let mut proxy = home.proxy([Server::lazy("a")]).after(shell);
+        proxy = config.into_iter().fold(proxy, |proxy, value| proxy.set("daemon", value));
+        proxy = arguments.iter().fold(proxy, |proxy, argument| proxy.argument(argument));
+        let mut host = proxy.serve().await;
+        assert!(echo(&mut host, "served").await.contains("served"));
+        assert_eq!(home.daemons().len(), daemons, "{shell} {arguments:?} {config:?}");
+    }
+}
+
+#[tokio::test]
+async fn host_that_was_connected_before_is_served_by_the_daemon() {
+    let home = DaemonHome::new();
+    let config_directory = home.path().join(".config/dormouse");
+    fs::create_dir_all(&config_directory).unwrap();
+    let config = json!({"daemonIdleTimeout": "1s", "mcpServers": {}}).to_string();
+    fs::write(config_directory.join("dormouse.json"), config).unwrap();
+    fs::create_dir(home.path().join(".cursor")).unwrap();
+    let of_user = |command: &mut tokio::process::Command| {
+        command.env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+        for unset in ["DORMOUSE_DAEMON", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+            command.env_remove(unset);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    };
+    let mut connect = dormouse();
+    of_user(&mut connect);
+    let connected = connect.args(["connect", "cursor", "--yes"]).output().await.unwrap();
+    assert!(connected.status.success(), "{connected:?}");
+    let written = fs::read_to_string(home.path().join(".cursor/mcp.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let entry = &written["mcpServers"]["dormouse"];
+    let mut command = tokio::process::Command::new(entry["command"].as_str().unwrap());
+    command.args(entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str));
+    of_user(&mut command);
+    let mut host = command.env_remove("CI").spawn().unwrap();
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let mut input = host.stdin.take().unwrap();
+    input.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+    let mut output = BufReader::new(host.stdout.take().unwrap()).lines();
+    assert!(output.next_line().await.unwrap().unwrap().contains("\"id\":1"));
+    assert_eq!(home.daemons().len(), 1);
+    drop(input);
+    assert!(host.wait().await.unwrap().success());
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ pub struct Program {
     /// The standard error, kept open and unread.
     unread: Option<ChildStderr>,
     server_logs: HashMap<String, PathBuf>,
+    /// True if the host may be served without a daemon although one is wanted.
+    may_daemon_fail: bool,
     /// The directory of the config.
     home: PathBuf,
     directory: TempDir,
@@ -40,7 +42,12 @@ impl Program {
             Some(stderr) => Lines::follow(stderr),
             None => Arc::default(),
         };
-        Self { child, log, unread, server_logs, home, directory }
+        let may_daemon_fail = false;
+        Self { child, log, unread, server_logs, may_daemon_fail, home, directory }
+    }
+
+    pub(super) fn expect_failing_daemon(&mut self) {
+        self.may_daemon_fail = true;
     }
 
     /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
@@ -174,6 +181,11 @@ impl Drop for Program {
         }
         if by_daemon() {
             end_daemons(self.directory.path());
+            let is_alone = |line: &String| line.contains("serving the host without the daemon");
+            let log = self.log.all();
+            if !std::thread::panicking() && !self.may_daemon_fail {
+                assert!(!log.iter().any(is_alone), "the daemon has failed: {log:?}");
+            }
         }
     }
 }

@@ -32,6 +32,7 @@ pub struct Proxy {
     wrapped: Vec<String>,
     program: PathBuf,
     working_directory: Option<PathBuf>,
+    may_daemon_fail: bool,
 }
 
 /// Returns the program under test, independent of the environment of the test process.
@@ -63,6 +64,7 @@ impl Proxy {
             wrapped: Vec::new(),
             program: env!("CARGO_BIN_EXE_dormouse").into(),
             working_directory: None,
+            may_daemon_fail: false,
         }
     }
 
@@ -132,6 +134,11 @@ impl Proxy {
     /// Starts it in this working directory.
     pub fn within(self, directory: &Path) -> Self {
         Self { working_directory: Some(directory.to_owned()), ..self }
+    }
+
+    /// Expects that the host is served without a daemon although one is wanted.
+    pub fn where_a_daemon_fails(self) -> Self {
+        Self { may_daemon_fail: true, ..self }
     }
 
     fn command(&self) -> Command {
@@ -224,7 +231,11 @@ impl Proxy {
         let logs = self.servers.iter();
         let logs = logs.map(|server| (server.name.clone(), server.log(self.home()))).collect();
         let home = self.home().to_owned();
-        Program::new(child, self.directory, home, logs, reads_log)
+        let mut program = Program::new(child, self.directory, home, logs, reads_log);
+        if self.may_daemon_fail {
+            program.expect_failing_daemon();
+        }
+        program
     }
 
     /// Starts it with a host that never reads its standard error.
