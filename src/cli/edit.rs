@@ -247,6 +247,12 @@ fn advise_on_directories(options: &Options, servers: &[String]) -> anyhow::Resul
         let runs_there = matches!(&server.transport, Ok(Transport::Stdio(it)) if it.cwd.is_none());
         runs_there && servers.contains(&server.name)
     };
+    let has_no_process = |server: &&ServerConfig| {
+        matches!(&server.transport, Ok(Transport::Http(_))) && servers.contains(&server.name)
+    };
+    for ServerConfig { name, .. } in config.servers.iter().filter(has_no_process) {
+        outln!("{}: it has a URL, so that there is no process to share", visible(name));
+    }
     for ServerConfig { name, .. } in config.servers.iter().filter(follows_host) {
         outln!(
             "{}: only hosts in one directory share it; with \"cwd\": \".\" in its entry it runs in \

@@ -58,7 +58,7 @@ pub(super) fn send_all<T: DeserializeOwned>(
     runtime()?.block_on(async {
         let mut answers = Vec::new();
         for process in running {
-            let answer = process.send(method.clone(), path, patience).await;
+            let answer = process.send_if_alive(method.clone(), path, patience).await;
             answers.push(answer.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
         }
         Ok(answers)

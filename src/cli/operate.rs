@@ -1,6 +1,6 @@
 //! `dormouse load`, `sleep` and `reset`: operations on servers of a running dormouse.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::HashSet, process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use reqwest::Method;
@@ -55,9 +55,15 @@ pub(super) fn run(
                 file.path.display()
             );
         }
+        // Hosts for which the outcome is the same are reported together.
+        let mut reported = HashSet::new();
         for answer in answers {
-            match answer {
-                Ok(server) => outln!("{}: {}", visible(name), state(&server)),
+            let outcome = answer.map(|server| state(&server));
+            if !reported.insert(outcome.clone()) {
+                continue;
+            }
+            match outcome {
+                Ok(state) => outln!("{}: {state}", visible(name)),
                 Err(why) => {
                     errln!("{}: {}", visible(name), visible(&why));
                     code = ExitCode::FAILURE;

@@ -23,6 +23,8 @@ const MAX_FINGERPRINT_CHARS: usize = 12;
 const UNNAMED_EXTENSION: &str = "new";
 /// Delay after the socket could not be created.
 const BIND_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Maximum time for a process to answer the simplest request.
+const ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time to answer requests in progress when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -169,6 +171,22 @@ impl SocketDirectory {
 }
 
 impl RunningDormouse {
+    /// Sends a request to the process, unless the process hangs. `path` is below [`BASE_PATH`].
+    ///
+    /// # Errors
+    /// When the process does not answer in time, or refuses.
+    pub(crate) async fn send_if_alive<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        patience: Duration,
+    ) -> Result<T, ControlRequestError> {
+        if patience > ALIVE_TIMEOUT {
+            self.send::<Value>(Method::GET, "/status", ALIVE_TIMEOUT).await?;
+        }
+        self.send(method, path, patience).await
+    }
+
     /// Sends a request to the process; `path` is below [`BASE_PATH`].
     ///
     /// # Errors
@@ -184,7 +202,9 @@ impl RunningDormouse {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().unix_socket(self.path.as_path()).timeout(patience);
         let url = format!("http://dormouse{BASE_PATH}{path}");
-        let answer = client.build()?.request(method, url).send().await?;
+        let answer = client.build()?.request(method, url).send().await;
+        // The address means nothing to a user.
+        let answer = answer.map_err(reqwest::Error::without_url)?;
         let is_done = answer.status().is_success();
         let body = answer.bytes().await?;
         if is_done {

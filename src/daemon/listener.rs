@@ -6,7 +6,7 @@ use std::{
         fs::{MetadataExt as _, PermissionsExt as _},
         net::UnixStream,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -43,11 +43,12 @@ impl Listener {
     /// # Errors
     /// If another daemon has the lock, or the files cannot be created.
     pub(crate) fn bind(place: &DaemonPlace) -> Result<Self, ListenError> {
-        let unusable = |cause| ListenError::Unusable { path: place.directory().to_owned(), cause };
-        place.prepare().map_err(unusable)?;
-        let lock = HeldLock::wait(&place.lock(), LOCK_TIMEOUT).map_err(|error| match error {
+        let unusable = |path: &Path, cause| ListenError::Unusable { path: path.to_owned(), cause };
+        place.prepare().map_err(|cause| unusable(place.directory(), cause))?;
+        let lock_path = place.lock();
+        let lock = HeldLock::wait(&lock_path, LOCK_TIMEOUT).map_err(|error| match error {
             LockError::Held(_) => ListenError::Taken,
-            LockError::Io(error) => unusable(error),
+            LockError::Io(error) => unusable(&lock_path, error),
         })?;
         let path = place.socket();
         // Clients see the socket only when it accepts connections, and never one that is missing
@@ -61,7 +62,10 @@ impl Listener {
             fs::rename(&unfinished, &path)?;
             Ok((socket, inode))
         };
-        let (socket, inode) = bound().map_err(unusable)?;
+        let (socket, inode) = bound().map_err(|cause| {
+            let _ = fs::remove_file(&unfinished);
+            unusable(&path, cause)
+        })?;
         Ok(Self { socket, path, inode, lock })
     }
 

@@ -13,7 +13,7 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::DaemonPlace;
-use crate::base::own_program;
+use crate::base::{make_private_directory, own_program};
 
 /// The hidden argument of the process that starts the daemon and ends; the arguments of the daemon
 /// follow.
@@ -79,7 +79,7 @@ fn wait_until_ready(launcher: &mut Child, place: &DaemonPlace) -> Result<(), Sta
 /// Opens the log of the daemon. A log that has grown large is set aside before.
 fn open_log(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+        make_private_directory(directory)?;
     }
     if fs::metadata(path).is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
         fs::rename(path, path.with_extension("old.log"))?;

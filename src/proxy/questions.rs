@@ -108,11 +108,17 @@ fn addressee(
         // A parked call waits for its host, and the server does not work on it.
         in_flight.retain(|entry| !entry.is_parked());
     }
+    let is_pooled = fleet.settings().wrapping == Wrapping::Pooled;
     if let Some(last) = in_flight.pop() {
         let is_others = |entry: &InFlightCall| entry.caller.host.id() != last.caller.host.id();
         if in_flight.iter().any(is_others) {
+            let server = fleet.servers.config(instance.server).name.clone();
+            if is_pooled {
+                tracing::warn!(server, method, "refused a question: several hosts have calls");
+                return None;
+            }
             tracing::warn!(
-                server = fleet.servers.config(instance.server).name,
+                server,
                 method,
                 host = last.caller.host.id().0,
                 "several hosts have calls in flight; asking the host of the latest call"
@@ -128,7 +134,6 @@ fn addressee(
     let mut hosts = fleet.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
-    let is_pooled = fleet.settings().wrapping == Wrapping::Pooled;
     if method == method::ROOTS_LIST && (!is_alone || is_pooled) {
         // Roots are declared to a server only if it has one host, and will have no other.
         return None;

@@ -525,6 +525,58 @@ async fn host_that_was_connected_before_is_served_by_the_daemon() {
 }
 
 #[tokio::test]
+async fn client_of_a_host_that_leaves_without_reading_ends() {
+    let home = DaemonHome::new();
+    let _other = home.proxy([Server::lazy("a")]).serve().await;
+    let mut command = home.prepare(&[]);
+    command.env("DORMOUSE_DAEMON", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = command.kill_on_drop(true).spawn().unwrap();
+    let mut input = client.stdin.take().unwrap();
+    let big = json!({"tool_name": "a/echo", "tool_input": {"text": "x".repeat(300_000)}});
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "use_tool", "arguments": big}}),
+    ] {
+        input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+    let _unread = client.stdout.take();
+    drop(input);
+    let ended = tokio::time::timeout(Duration::from_secs(15), client.wait()).await;
+    assert!(ended.is_ok(), "the client is left behind");
+}
+
+#[tokio::test]
+async fn daemon_stays_while_the_next_one_could_not_serve_the_config() {
+    let home = DaemonHome::new();
+    let program = newer_program(home.path());
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    echo(&mut host, "before").await;
+    let daemons = home.daemons();
+    let config = home.path().join("dormouse.json");
+    fs::write(&config, "{ broken").unwrap();
+    let (code, said) = home.command(&["restart"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    let newer = tokio::process::Command::new(&program)
+        .arg("--config")
+        .arg(&config)
+        .env("DORMOUSE_DAEMON", "1")
+        .env("XDG_CACHE_HOME", home.path().join("cache"))
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(newer.status.code(), Some(2), "{newer:?}");
+    assert_eq!(home.daemons(), daemons);
+    assert!(echo(&mut host, "after").await.contains("after"));
+}
+
+#[tokio::test]
 async fn log_of_the_daemon_can_be_read() {
     let home = DaemonHome::new();
     let _host = home.proxy([Server::lazy("a")]).serve().await;

@@ -74,6 +74,21 @@ async fn question_reaches_the_host_of_the_call() {
 }
 
 #[tokio::test]
+async fn question_that_may_belong_to_several_hosts_reaches_none() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([shared("a")]).serve().await;
+    let mut two = home.proxy([shared("a")]).serve().await;
+    let hang = json!({"name": "use_tool", "arguments": {"tool_name": "a/hang", "tool_input": {}}});
+    two.send("tools/call", hang).await;
+    two.server_noted("a", "tools/call").await;
+    let ask = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    let refused = one.use_tool("a/ask", ask).await;
+    assert!(text_of(&refused).contains("-32601"), "{refused}");
+    let of_question = |host: &Host| host.received().iter().any(|line| line.contains("who?"));
+    assert!(!of_question(&two), "the question of the call of another host");
+}
+
+#[tokio::test]
 async fn progress_reaches_only_the_host_of_the_call() {
     let home = DaemonHome::new();
     let mut calling = home.proxy([shared("a")]).serve().await;

@@ -3,6 +3,7 @@
 use std::{io, os::unix::net::UnixStream, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -25,8 +26,13 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum time for calls in flight when a user has stopped the daemon.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Maximum numbers of open files to ask for, in this order: a system may have a limit of its own.
+/// Some programs count up to their limit, which servers inherit.
+const MAX_OPEN_FILES: [u64; 2] = [65_536, 10_240];
+
 /// Runs the daemon until it ends.
 pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode> {
+    raise_open_files();
     let file = settings::find(options)?;
     let config = std::path::absolute(&file.path)?;
     let place = own_place::place_of(&config).context("cannot run the daemon: HOME is not set")?;
@@ -60,6 +66,15 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
     std::mem::forget(ended?);
     tracing::info!("the daemon has ended");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the limit of open files: it was meant for one host, and the daemon serves all.
+fn raise_open_files() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let possible = MAX_OPEN_FILES.map(|wanted| wanted.min(hard));
+    let mut higher = possible.into_iter().filter(|wanted| *wanted > soft);
+    // Without a higher limit, hosts for which there are no files are served by their clients.
+    let _ = higher.find(|wanted| setrlimit(Resource::RLIMIT_NOFILE, *wanted, hard).is_ok());
 }
 
 /// What the daemon waits for.

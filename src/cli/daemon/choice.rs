@@ -2,7 +2,7 @@
 
 use crate::{cli::shared_flags::Options, config::Settings};
 
-/// The variable that turns the daemon on or off: `1` or `0`.
+/// The variable that turns the daemon on or off: `1` or `0`, or a word for that.
 const VARIABLE: &str = "DORMOUSE_DAEMON";
 
 /// Returns whether the daemon serves a host. `variable` returns the variables of the host.
@@ -42,9 +42,10 @@ enum Variable {
 
 impl Variable {
     fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        match variable(VARIABLE).as_deref() {
-            Some("0") => Self::Off,
-            Some("1") => Self::On,
+        let value = variable(VARIABLE).map(|value| value.to_lowercase());
+        match value.as_deref() {
+            Some("0" | "false" | "off" | "no") => Self::Off,
+            Some("1" | "true" | "on" | "yes") => Self::On,
             // A job must not leave a process behind.
             _ if variable("CI").is_some_and(|value| !value.is_empty()) => Self::Off,
             _ => Self::Unset,
@@ -72,6 +73,7 @@ mod tests {
         assert!(!on(false, &[], false));
         assert!(on(false, &[("DORMOUSE_DAEMON", "1"), ("CI", "true")], false));
         assert!(!on(false, &[("DORMOUSE_DAEMON", "0")], true));
+        assert!(!on(false, &[("DORMOUSE_DAEMON", "False")], true));
         assert!(!on(false, &[("CI", "true")], true));
         assert!(!on(true, &[("DORMOUSE_DAEMON", "1")], true));
     }

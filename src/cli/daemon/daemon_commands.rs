@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 
-use super::{accepting, own_place, thin_client::start_daemon};
+use super::{accepting, choice, own_place, thin_client::start_daemon};
 use crate::{
     base::{own_program, read_text, visible},
     cli::{arguments::DaemonSubcommand, output, settings, shared_flags::Options},
@@ -31,7 +31,7 @@ pub(in crate::cli) fn run(
     match command {
         DaemonSubcommand::Status { json } => status(&config()?, json),
         DaemonSubcommand::Stop => Ok(stop(&config()?)),
-        DaemonSubcommand::Restart => restart(&config()?),
+        DaemonSubcommand::Restart => restart(options),
         DaemonSubcommand::Logs => logs(&config()?),
         DaemonSubcommand::Unit => unit(&config()?),
         DaemonSubcommand::Run { always } => accepting::run(options, always),
@@ -120,8 +120,14 @@ fn stop(config: &Path) -> ExitCode {
     daemons.exit_code()
 }
 
-/// Replaces the daemon of this environment.
-fn restart(config: &Path) -> anyhow::Result<ExitCode> {
+/// Replaces the daemon of this environment, if the next one can serve the config.
+fn restart(options: &Options) -> anyhow::Result<ExitCode> {
+    let file = settings::find_trusted(options)?;
+    let settings = settings::parse(&file, options)?.settings;
+    if !choice::is_for_daemon(options, &settings, |name| std::env::var(name).ok()) {
+        errln!("the daemon is turned off here: hosts like this command are served without it");
+    }
+    let config = &*std::path::absolute(&file.path)?;
     let place = own_place::place_of(config).context("cannot run a daemon: HOME is not set")?;
     let replaced = send(&place, DaemonCommand::End(EndReason::Replaced))?;
     let program = own_program().context("cannot find the path of this program")?;
@@ -148,6 +154,10 @@ fn is_closed_in_time(mut connection: &UnixStream) -> bool {
 fn logs(config: &Path) -> anyhow::Result<ExitCode> {
     let mut places = own_place::places_of(config);
     places.extend(own_place::place_of(config).filter(|_| places.is_empty()));
+    if !places.iter().any(|place| place.log().exists()) {
+        outln!("no daemon has run for {}", config.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     for place in places {
         let path = place.log();
         let log = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;

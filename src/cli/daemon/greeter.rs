@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     daemon::{
-        ClientGreeting, ClientWorld, CommandAnswer, DaemonCommand, JoinAnswer, Welcome,
-        read_greeting, write_greeting,
+        ClientGreeting, ClientWorld, CommandAnswer, DaemonCommand, JoinAnswer, read_greeting,
+        write_greeting,
     },
     upstream::Joining,
 };
@@ -29,12 +29,7 @@ pub(super) fn greet(stream: UnixStream, state: &DaemonState) {
         Ok(ClientGreeting::Hello(hello)) => {
             // Counted first, so that the daemon does not end in between.
             let _counted = state.count(Connected::Host);
-            if state.yields_to(&hello) {
-                // A client that is gone needs no answer.
-                let _ = write_greeting(&stream, &Welcome::Ending);
-            } else {
-                served_host::serve(*hello, &stream, state);
-            }
+            served_host::serve(*hello, &stream, state);
         }
         Ok(ClientGreeting::Join { world, server }) => {
             let _counted = state.count(Connected::Command);

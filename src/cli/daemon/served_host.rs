@@ -10,7 +10,7 @@ use url::Url;
 use super::{choice, daemon_state::DaemonState};
 use crate::{
     auth::{Browser, has_screen},
-    base::random_token,
+    base::{is_exhaustion, random_token},
     cli::{
         config_source::ConfigSource, failure, logging, options, runtime, served_fleet::ServedFleet,
         settings, shared_flags::Options,
@@ -37,15 +37,18 @@ const MAX_WAITING_NOTICES: usize = 1024;
 pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let method = format!("dormouse/{}", random_token::<16>());
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
-    let host = match ServedHost::prepare(&hello.world, &notices, state) {
-        Ok(Some(host)) => host,
-        Ok(None) => {
-            let _ = write_greeting(stream, &Welcome::InProcess);
-            return;
-        }
-        Err(error) => {
-            let (message, exit_code) = (failure::report(&error), failure::exit_code(&error));
-            let _ = write_greeting(stream, &Welcome::Refused { message, exit_code });
+    let prepared = match ServedHost::prepare(&hello.world, &notices, state) {
+        // A client whose config cannot be served ends no daemon.
+        Ok(Some(_)) if state.yields_to(&hello) => Err(Welcome::Ending),
+        Ok(Some(host)) => Ok(host),
+        Ok(None) => Err(Welcome::InProcess),
+        Err(error) => Err(refusal(&error, state)),
+    };
+    let host = match prepared {
+        Ok(host) => host,
+        Err(answer) => {
+            // A client that is gone needs no answer.
+            let _ = write_greeting(stream, &answer);
             return;
         }
     };
@@ -66,6 +69,17 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
             tracing::error!(error = %format!("{error:#}"), "cannot serve the host");
         }
     });
+}
+
+/// Returns the answer to a client whose host cannot be served. A process of its own may have what
+/// this one lacks.
+fn refusal(error: &anyhow::Error, state: &DaemonState) -> Welcome {
+    let is_lack =
+        |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref().is_some_and(is_exhaustion);
+    if state.is_shared() && error.chain().any(is_lack) {
+        return Welcome::InProcess;
+    }
+    Welcome::Refused { message: failure::report(error), exit_code: failure::exit_code(error) }
 }
 
 /// The notices from and to the client.

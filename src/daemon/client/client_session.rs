@@ -1,6 +1,6 @@
 //! The session of the host of a thin client, whichever daemon serves it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     blocking_lines::BlockingLines,
@@ -17,6 +17,10 @@ use crate::{
     protocol::error,
     wire::{Line, LineSummary, Message, Response},
 };
+
+/// Maximum time for a daemon to end the session after the host has closed its end: longer than the
+/// daemon waits for the last answers and for servers to end.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state that the threads of a client share.
 pub(super) struct ClientSession {
@@ -51,8 +55,9 @@ impl ClientSession {
         session
     }
 
-    /// Carries the messages of the host until it closes its end. `max_line` is the size limit of a
-    /// line, in bytes.
+    /// Carries the messages of the host until it closes its end, and ends this process if the host
+    /// does not read its last answers, or a daemon does not end the session. `max_line` is the size
+    /// limit of a line, in bytes.
     pub(super) fn carry_host(&self, max_line: usize) {
         let mut lines = BlockingLines::new(HostInput, max_line);
         loop {
@@ -72,6 +77,9 @@ impl ClientSession {
             self.links.notify(ClientNotice::Stop);
         }
         self.links.end_input();
+        // Before that, the session has ended, and the process with it.
+        self.output.wait_while_read(LAST_ANSWERS_TIMEOUT);
+        std::process::exit(0);
     }
 
     /// Answers a message that is too large to be carried.

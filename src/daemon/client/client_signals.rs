@@ -14,8 +14,9 @@ use signal_hook::{
 use super::client_session::ClientSession;
 use crate::daemon::ClientNotice;
 
-/// Maximum time for the daemon to end the session after this process was asked to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time for the daemon to end the session after this process was asked to end. A daemon
+/// that takes longer ends it all the same.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time for daemons to read that this process was asked to end.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(1);
 

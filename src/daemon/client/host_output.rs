@@ -15,12 +15,14 @@ use crate::wire::Message;
 /// Maximum time for a host that does not read to take its last answers.
 const UNREAD_TIMEOUT: Duration = Duration::from_millis(500);
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
+/// Size of the pieces of a line whose writing is noted one by one, in bytes.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// Standard output, which several threads write line by line.
 #[derive(Default)]
 pub(super) struct HostOutput {
-    /// The number of lines that were written.
-    lines: AtomicU64,
+    /// The number of bytes that were written.
+    written: AtomicU64,
     /// True once the host expects no answers that the client makes itself.
     is_ending: AtomicBool,
 }
@@ -32,11 +34,11 @@ impl HostOutput {
     /// If the host has closed its end.
     pub(super) fn write_line(&self, line: &[u8]) -> io::Result<()> {
         let mut output = io::stdout().lock();
-        output.write_all(line)?;
-        output.write_all(b"\n")?;
-        output.flush()?;
-        self.lines.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        for piece in line.chunks(PIECE_BYTES).chain([&b"\n"[..]]) {
+            output.write_all(piece)?;
+            self.written.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        }
+        output.flush()
     }
 
     /// Writes messages of the client itself, unless the host expects none any more.
@@ -58,14 +60,14 @@ impl HostOutput {
     /// Waits for a time, or until the host does not read what it is sent.
     pub(super) fn wait_while_read(&self, timeout: Duration) {
         let (mut waited, mut unread) = (Duration::ZERO, Duration::ZERO);
-        let mut lines = self.lines.load(Ordering::Relaxed);
+        let mut written = self.written.load(Ordering::Relaxed);
         while waited < timeout && unread < UNREAD_TIMEOUT {
             thread::sleep(CHECK_PERIOD);
             waited += CHECK_PERIOD;
-            let now = self.lines.load(Ordering::Relaxed);
-            let is_stuck = now == lines && is_full();
+            let now = self.written.load(Ordering::Relaxed);
+            let is_stuck = now == written && is_full();
             unread = if is_stuck { unread + CHECK_PERIOD } else { Duration::ZERO };
-            lines = now;
+            written = now;
         }
     }
 }
