@@ -1,4 +1,4 @@
-//! What sharing saves, or would save, at the end of `dormouse status`.
+//! The end of `dormouse status`: the processes that sharing saves, or would save.
 
 #[cfg(unix)]
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::base::connect_at_once;
 
-/// Maximum time to reach a daemon, with the start of one.
+/// Time after which no further attempt to reach or start a daemon begins.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of starts that fail before there is no daemon: one may be killed at its start, or
 /// another one may be there first.

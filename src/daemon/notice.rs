@@ -20,9 +20,9 @@ pub(crate) enum DaemonNotice {
 /// The reason for which a daemon ends in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum EndReason {
-    /// It has served no host for a time.
+    /// No host was served for a time.
     Idle,
-    /// Its files were removed, so that clients cannot find it.
+    /// The files by which clients find the daemon were removed.
     FilesLost,
     /// Another process starts one in its place.
     Replaced,

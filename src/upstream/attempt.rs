@@ -1,5 +1,5 @@
-//! One attempt to connect: a new process, HTTP exchanges or a stream to a shared server, a handshake
-//! in a suitable era, and the catalog.
+//! One attempt to connect: a new process, HTTP exchanges or a stream to a shared server, a
+//! handshake in a suitable era, and the catalog.
 //!
 //! A failed attempt leaves nothing behind: no process, no reader, no registration.
 

@@ -1,4 +1,4 @@
-//! Who is served by a daemon, and who is not.
+//! Access to the daemon: private files, other users, and configs that are not trusted.
 
 use std::{
     fs,
@@ -103,7 +103,7 @@ async fn client_of_another_user_is_refused() {
     if !nix::unistd::geteuid().is_root() {
         return eprintln!("not tested: another user needs root");
     }
-    // As if somebody had opened the directories and the socket to all.
+    // As if the user had opened the directories and the socket to all.
     let directories = socket.ancestors().skip(1).take_while(|path| path.starts_with(home.path()));
     for path in directories.chain([&*socket]) {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();

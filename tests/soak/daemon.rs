@@ -4,8 +4,11 @@
 use std::{
     io,
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use nix::sys::signal::Signal;
@@ -25,19 +28,33 @@ const MOVE_TIME: Duration = Duration::from_secs(2);
 /// its servers have time to end.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Counts changes of the daemon: odd during a change.
+/// Time after a change in which hosts may still hear of it.
+const ECHO_TIME: Duration = Duration::from_secs(3);
+
+/// Counts changes of the daemon.
 #[derive(Default)]
-pub struct DaemonChanges(AtomicU64);
+pub struct DaemonChanges {
+    /// The number of beginnings and ends: odd during a change.
+    steps: AtomicU64,
+    last: Mutex<Option<Instant>>,
+}
 
 impl DaemonChanges {
     /// Returns the number of changes so far, or `None` during a change.
     pub fn count(&self) -> Option<u64> {
-        let steps = self.0.load(Ordering::SeqCst);
+        let steps = self.steps.load(Ordering::SeqCst);
         steps.is_multiple_of(2).then_some(steps / 2)
     }
 
+    /// Returns whether a request may have been lost with a daemon that this driver has ended.
+    pub fn may_have_lost(&self) -> bool {
+        let last = *self.last.lock().expect("no holder panics");
+        self.count().is_none() || last.is_some_and(|last| last.elapsed() < ECHO_TIME)
+    }
+
     fn step(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        *self.last.lock().expect("no holder panics") = Some(Instant::now());
+        self.steps.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -170,12 +170,15 @@ impl Host {
         if self.connection.is_by_daemon() { self.world.daemon_changes.count() } else { Some(0) }
     }
 
-    /// Returns whether a request has failed because its daemon was killed.
+    /// Returns whether a request has failed because the driver has killed its daemon.
     pub fn has_lost_daemon(&self, failure: &Failure) -> bool {
-        /// The text that dormouse gives as the reason.
-        const REASON: &str = "the dormouse daemon ended before it answered";
-        let has_reason = matches!(failure, Failure::Refused(why) if why.contains(REASON));
-        has_reason && self.connection.is_by_daemon()
+        /// The texts that dormouse gives as the reason. The second one is for a call that waited
+        /// for the answer to a question in the daemon before.
+        const REASONS: [&str; 2] =
+            ["the dormouse daemon ended before it answered", "belongs to another request"];
+        let is_reason = |why: &String| REASONS.iter().any(|reason| why.contains(reason));
+        let has_reason = matches!(failure, Failure::Refused(why) if is_reason(why));
+        has_reason && self.connection.is_by_daemon() && self.world.daemon_changes.may_have_lost()
     }
 
     /// Returns the address of the resource to which the host is subscribed.

@@ -2,9 +2,10 @@
 //!
 //! Hosts of both eras connect over stdio (without and with the daemon), streamable HTTP and
 //! HTTP+SSE, and call servers that die, hang, flood, ask questions and change. Meanwhile the config
-//! is rewritten, servers are killed and stopped, logins expire, and the daemon is replaced. Each call carries a payload of its own, and each server notes what
-//! it executes, so that the ledger can tell at the end what was lost, crossed or doubled. Whatever
-//! is left after the last host has gone has leaked.
+//! is rewritten, servers are killed and stopped, logins expire, and the daemon is replaced. Each
+//! call carries a payload of its own, and each server notes what it executes, so that the ledger
+//! can tell at the end what was lost, crossed or doubled. Whatever is left after the last host has
+//! gone has leaked.
 //!
 //! `soak [--minutes N] [--program PATH] [--seed N]`; exit code 1 if anything was found.
 

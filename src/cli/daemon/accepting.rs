@@ -77,7 +77,7 @@ fn raise_open_files() {
     let _ = higher.find(|wanted| setrlimit(Resource::RLIMIT_NOFILE, *wanted, hard).is_ok());
 }
 
-/// What the daemon waits for.
+/// An event for which the daemon waits.
 enum Event {
     Connected(UnixStream),
     CannotAccept(io::Error),

@@ -14,16 +14,16 @@ pub(super) fn is_for_daemon(
     if options.http.is_some() || settings.http.listen.is_some() || options.no_daemon {
         return false;
     }
-    match Variable::read(variable) {
-        Variable::On => true,
-        Variable::Off => false,
-        Variable::Unset => settings.daemon.daemon,
+    match EnvironmentChoice::read(variable) {
+        EnvironmentChoice::On => true,
+        EnvironmentChoice::Off => false,
+        EnvironmentChoice::Unset => settings.daemon.daemon,
     }
 }
 
 /// Returns whether the daemon may serve a host with these variables, whatever the config says.
 pub(super) fn may_be_for_daemon(variable: impl Fn(&str) -> Option<String>) -> bool {
-    Variable::read(variable) != Variable::Off
+    EnvironmentChoice::read(variable) != EnvironmentChoice::Off
 }
 
 /// Returns whether the text of a config may contain a key that [`is_for_daemon`] looks at.
@@ -34,13 +34,13 @@ pub(super) fn is_decided_by(config: &str) -> bool {
 
 /// The decision of the environment.
 #[derive(PartialEq, Eq)]
-enum Variable {
+enum EnvironmentChoice {
     On,
     Off,
     Unset,
 }
 
-impl Variable {
+impl EnvironmentChoice {
     fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let value = variable(VARIABLE).map(|value| value.to_lowercase());
         match value.as_deref() {

@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     blocking_lines::BlockingLines,
-    client_signals,
     host_input::HostInput,
     host_log::HostLog,
     host_output::{self, HostOutput},
@@ -41,18 +40,16 @@ struct Loads {
 }
 
 impl ClientSession {
-    /// Starts the threads that handle signals and write the log.
+    /// Starts the thread that writes the log.
     pub(super) fn start(open_browser: fn(&str)) -> Arc<Self> {
-        let session = Arc::new(Self {
+        Arc::new(Self {
             memory: Lock::default(),
             links: Links::default(),
             output: HostOutput::default(),
             log: HostLog::start(),
             loads: Lock::default(),
             open_browser,
-        });
-        client_signals::handle(session.clone());
-        session
+        })
     }
 
     /// Carries the messages of the host until it closes its end, and ends this process if the host
@@ -77,7 +74,7 @@ impl ClientSession {
             self.links.notify(ClientNotice::Stop);
         }
         self.links.end_input();
-        // Before that, the session has ended, and the process with it.
+        // The process has ended by then if the session has.
         self.output.wait_while_read(LAST_ANSWERS_TIMEOUT);
         std::process::exit(0);
     }

@@ -10,8 +10,8 @@ use crate::{
     wire::{Id, Message, Request, Response, parse_line},
 };
 
-/// Whatever a host and its daemons write: a host is told only of requests that it has sent, and once
-/// all have failed none is left.
+/// A host is told only of requests that it has sent, and once all have failed none is left,
+/// whatever the host and its daemons write.
 ///
 /// Arguments: the method of notices. Each further line is one of the host (`h`), one of the daemon
 /// (`d`), or the end of the daemon (any other byte).

@@ -75,7 +75,7 @@ impl HostOutput {
 /// Returns whether the host has closed its end.
 pub(super) fn is_closed() -> bool {
     let output = io::stdout();
-    // This is reported even if no event is requested.
+    // A closed end is reported even if no event is requested.
     let mut streams = [PollFd::new(output.as_fd(), PollFlags::empty())];
     poll(&mut streams, PollTimeout::ZERO).is_ok() && streams[0].any().unwrap_or(true)
 }

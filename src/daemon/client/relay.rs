@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     client_session::ClientSession,
+    client_signals,
     daemon_reader::{DaemonReader, ReadEnd},
     session_memory::{DaemonNumber, LOST},
 };
@@ -68,6 +69,7 @@ pub(crate) fn relay<E>(
     redial: impl FnMut(RedialAttempt) -> Result<Redialed, E>,
 ) -> Result<(), E> {
     let session = ClientSession::start(open_browser);
+    client_signals::handle(session.clone());
     let (of_host, max_line) = (session.clone(), first.max_line);
     thread::spawn(move || of_host.carry_host(max_line));
     let relay =
