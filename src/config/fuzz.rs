@@ -226,5 +226,6 @@ pub(crate) fn trust_record(bytes: &[u8]) {
     let record = record_of(content, Path::new("/etc/d/dormouse.json"));
     assert!(is_record_of(&record, content));
     assert!(!is_record_of(&record, bytes) || bytes == content);
-    assert!(!is_record_of(bytes, b"another content"));
+    // A content that depends on the record has another one, which the fuzzer cannot find.
+    assert!(!is_record_of(bytes, &[bytes, b"more"].concat()));
 }
