@@ -54,6 +54,21 @@ impl DaemonBench {
         let daemons: Value = serde_json::from_slice(&output.stdout).ok()?;
         u32::try_from(daemons[0]["pid"].as_u64()?).ok()
     }
+
+    /// Waits until there is no daemon.
+    fn wait_until_over(&self) {
+        while self.daemon().is_some() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Returns the number of daemons that have accepted hosts so far.
+    fn daemons_started(&self) -> usize {
+        let logs = homes::directory(self.home(), "cache").join("dormouse/logs");
+        let logs = std::fs::read_dir(logs).into_iter().flatten().flatten();
+        let texts = logs.map(|log| std::fs::read_to_string(log.path()).expect("UTF-8"));
+        texts.map(|text| text.matches("the daemon accepts hosts").count()).sum()
+    }
 }
 
 impl Drop for DaemonBench {
@@ -107,6 +122,49 @@ fn loaded(bench: &DaemonBench, how: Serving) -> Client {
     let mut host = bench.host(how);
     host.initialize();
     host.request("tools/call", &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}));
+    host
+}
+
+/// Measures the memory of dormouse alone, for one and for several hosts.
+pub fn memory(add: AddRow<'_>) {
+    let servers: Vec<_> = (1..=10).map(|number| server(number, 2, 0)).collect();
+    let bench = DaemonBench::new(&servers);
+    let megabytes = |how, hosts| {
+        let hosts: Vec<Client> = (0..hosts).map(|_| listed(&bench, how)).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let all = hosts.iter().map(Client::id).chain(bench.daemon());
+        all.map(process::proportional_of).sum::<f64>()
+    };
+    for hosts in [1, 5, HOSTS] {
+        let alone = megabytes(Serving::InProcess, hosts);
+        let together = megabytes(Serving::ByDaemon, hosts);
+        bench.wait_until_over();
+        let name = format!("memory of dormouse for {hosts} hosts, shared pages once");
+        let data = json!({"in process MB": alone, "by daemon MB": together});
+        add(TableRow::at_most(name, together / alone, 2.0, " × before", data));
+    }
+}
+
+/// Starts hosts without a daemon at first, many at once.
+pub fn racing_starts(add: AddRow<'_>) {
+    const AT_ONCE: usize = 200;
+    const STARTS: usize = 10_000;
+    let bench = DaemonBench::new(&[server(1, 2, 0)]);
+    for _ in 0..STARTS / AT_ONCE {
+        let mut hosts: Vec<Client> = (0..AT_ONCE).map(|_| bench.host(Serving::ByDaemon)).collect();
+        for host in &mut hosts {
+            host.initialize();
+        }
+    }
+    let data = json!({"answers": STARTS});
+    let name = "daemons of 10,000 racing starts";
+    add(TableRow::at_most(name, as_f64(bench.daemons_started()), 1.0, "", data));
+}
+
+fn listed(bench: &DaemonBench, how: Serving) -> Client {
+    let mut host = bench.host(how);
+    host.initialize();
+    host.request("tools/list", &json!({}));
     host
 }
 

@@ -9,16 +9,20 @@ pub const WARM_HOME: &str = "knowing";
 
 /// Returns the command as a process that uses a home of this bench, and no daemon.
 pub fn command(command: &[String], home: &str) -> Command {
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-homes").join(home);
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]);
     started.env("DORMOUSE_DAEMON", "0");
     for (variable, directory) in
         [("XDG_CACHE_HOME", "cache"), ("XDG_DATA_HOME", "data"), ("XDG_RUNTIME_DIR", "run")]
     {
-        started.env(variable, place.join(directory));
+        started.env(variable, self::directory(home, directory));
     }
     started
+}
+
+/// Returns a directory of a home.
+pub fn directory(home: &str, name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-homes").join(home).join(name)
 }
 
 /// Returns the command as a process that uses a home of this bench, and the daemon.

@@ -26,7 +26,7 @@ pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 13] = [
+const ROW_GROUPS: [(&str, MeasureRows); 15] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),
@@ -39,6 +39,8 @@ const ROW_GROUPS: [(&str, MeasureRows); 13] = [
     ("http", over_http),
     ("search", search),
     ("daemon", daemon::costs),
+    ("daemon-memory", daemon::memory),
+    ("racing", daemon::racing_starts),
     ("hosts", daemon::twenty_hosts),
 ];
 
