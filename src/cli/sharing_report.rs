@@ -1,18 +1,58 @@
 //! The end of `dormouse status`: the processes that sharing saves, or would save.
 
-#[cfg(unix)]
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
-use crate::{base::visible, config::Config, control::StatusReport};
-#[cfg(unix)]
-use crate::{config::ServerConfig, daemon::SharedProcess};
+use crate::{
+    base::visible,
+    config::{Config, ServerConfig},
+    control::StatusReport,
+};
 
-/// Prints a sentence for each server that several hosts share, or could share. `path` is that of
-/// the config.
-pub(super) fn print(config: &Config, path: &Path, reports: &[StatusReport]) {
-    for line in advice(config, reports).into_iter().chain(savings(config, path)) {
-        outln!("{line}");
+/// The servers that hosts of a config share now, by name.
+pub(super) struct SharedServers(BTreeMap<String, Sharing>);
+
+#[derive(Default)]
+struct Sharing {
+    hosts: usize,
+    processes: usize,
+}
+
+impl SharedServers {
+    /// Asks the daemons of a config.
+    #[cfg(unix)]
+    pub(super) fn of(config: &Path) -> Self {
+        let mut shared: BTreeMap<String, Sharing> = BTreeMap::new();
+        let path = std::path::absolute(config);
+        for process in path.iter().flat_map(|path| super::daemon::shared_processes(path)) {
+            let sharing = shared.entry(process.server).or_default();
+            sharing.hosts += process.users;
+            sharing.processes += 1;
+        }
+        Self(shared)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of(_: &Path) -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Has the report of a daemon count the processes of shared servers, and not their hosts.
+    pub(super) fn count_processes(&self, report: &mut StatusReport) {
+        for server in &mut report.servers {
+            if let Some(Sharing { hosts, processes }) = self.0.get(&server.name) {
+                let others = server.awake.saturating_sub(*hosts);
+                server.awake = server.awake.min(others + processes);
+            }
+        }
+    }
+
+    /// Prints a sentence for each server that several hosts share, or could share.
+    pub(super) fn print(&self, config: &Config, reports: &[StatusReport]) {
+        let several = self.0.iter().filter(|(_, sharing)| sharing.hosts > 1);
+        let savings = several.map(|(name, sharing)| saving(config, name, sharing));
+        for line in advice(config, reports).into_iter().chain(savings) {
+            outln!("{line}");
+        }
     }
 }
 
@@ -42,25 +82,11 @@ fn advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a sentence for each server that several hosts share.
-#[cfg(unix)]
-fn savings(config: &Config, path: &Path) -> Vec<String> {
-    let Ok(path) = std::path::absolute(path) else { return Vec::new() };
-    let mut shared: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for SharedProcess { server, users } in super::daemon::shared_processes(&path) {
-        let (hosts, processes) = shared.entry(server).or_default();
-        *hosts += users;
-        *processes += 1;
-    }
-    let several = shared.into_iter().filter(|(_, (hosts, _))| *hosts > 1);
-    several.map(|(name, (hosts, processes))| saving(config, &name, hosts, processes)).collect()
-}
-
-/// Returns the sentence for a server that so many hosts use, in so many processes.
-#[cfg(unix)]
-fn saving(config: &Config, server: &str, hosts: usize, processes: usize) -> String {
+/// Returns the sentence for a server that several hosts use.
+fn saving(config: &Config, server: &str, sharing: &Sharing) -> String {
+    let Sharing { hosts, processes } = sharing;
     let name = visible(server);
-    if processes == 1 {
+    if *processes == 1 {
         let server = config.servers.iter().find(|known| known.name == server);
         let reason = server.and_then(ServerConfig::reason_to_share);
         let reason = reason.map(|reason| format!(" (it {reason})")).unwrap_or_default();
@@ -70,9 +96,4 @@ fn saving(config: &Config, server: &str, hosts: usize, processes: usize) -> Stri
         "{name}: {processes} processes for {hosts} hosts, which differ in directory or \
             environment; `cwd` in the server's entry gives all of them one directory"
     )
-}
-
-#[cfg(not(unix))]
-fn savings(_: &Config, _: &Path) -> Vec<String> {
-    Vec::new()
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     instances::running, joint_report::by_process, login::described, settings,
-    shared_flags::Options, sharing_report,
+    shared_flags::Options, sharing_report::SharedServers,
 };
 use crate::{
     base::{counted, one_line},
@@ -33,10 +33,14 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         outln!("{}", super::output::json(&reports)?);
     } else {
-        by_process(&reports).iter().for_each(print);
+        let shared = SharedServers::of(&file.path);
+        for mut report in by_process(&reports) {
+            shared.count_processes(&mut report);
+            print(&report);
+        }
         // A config that has become invalid has no advice.
         if let Ok(config) = settings::parse(&file, options) {
-            sharing_report::print(&config, &file.path, &reports);
+            shared.print(&config, &reports);
         }
     }
     Ok(ExitCode::SUCCESS)

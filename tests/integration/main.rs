@@ -8,8 +8,11 @@ mod commands;
 mod connecting;
 mod control;
 mod crossing;
+#[cfg(target_os = "linux")]
 mod daemon;
+#[cfg(target_os = "linux")]
 mod daemon_security;
+#[cfg(target_os = "linux")]
 mod daemon_sharing;
 mod dialects;
 mod documents;

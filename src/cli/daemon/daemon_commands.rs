@@ -20,6 +20,8 @@ use crate::{
     },
 };
 
+/// Time after which a user is told why a command takes long.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum time for a daemon to end: longer than it waits for calls in flight.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -110,7 +112,11 @@ fn stop(config: &Path) -> ExitCode {
     daemons.report_absence(config);
     for AnsweredCommand { status, connection } in std::mem::take(&mut daemons.running) {
         let pid = status.pid;
-        if is_closed_in_time(&connection) {
+        let is_quick = is_closed_within(PATIENCE, &connection);
+        if !is_quick {
+            errln!("waiting for the calls and servers of the daemon (process {pid})");
+        }
+        if is_quick || is_closed_within(END_TIMEOUT, &connection) {
             outln!("the daemon (process {pid}) has ended");
         } else {
             errln!("the daemon (process {pid}) did not end within {END_TIMEOUT:?}; kill it");
@@ -143,8 +149,8 @@ fn restart(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits until the other end of a connection has been closed. Returns `false` if it stays open.
-fn is_closed_in_time(mut connection: &UnixStream) -> bool {
-    let timeout = connection.set_read_timeout(Some(END_TIMEOUT));
+fn is_closed_within(timeout: Duration, mut connection: &UnixStream) -> bool {
+    let timeout = connection.set_read_timeout(Some(timeout));
     match timeout.and_then(|()| connection.read(&mut [0])) {
         Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
         Ok(_) => true,
