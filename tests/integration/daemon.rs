@@ -577,6 +577,21 @@ async fn daemon_stays_while_the_next_one_could_not_serve_the_config() {
 }
 
 #[tokio::test]
+async fn commands_see_the_daemons_of_hosts_without_a_runtime_directory() {
+    let home = DaemonHome::new();
+    let mut one = home.proxy([Server::lazy("a")]).serve().await;
+    let mut two = home.proxy([Server::lazy("a")]).after("unset XDG_RUNTIME_DIR").serve().await;
+    for host in [&mut one, &mut two] {
+        assert!(echo(host, "served").await.contains("served"));
+    }
+    assert_eq!(home.daemons().len(), 2);
+    let (_, status) = home.command(&["status"]).await;
+    assert_eq!(status.matches("hosts: 1").count(), 2, "{status}");
+    let (_, said) = home.command(&["stop"]).await;
+    assert_eq!(said.matches("has ended").count(), 2, "{said}");
+}
+
+#[tokio::test]
 async fn log_of_the_daemon_can_be_read() {
     let home = DaemonHome::new();
     let _host = home.proxy([Server::lazy("a")]).serve().await;

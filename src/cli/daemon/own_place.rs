@@ -42,22 +42,28 @@ pub(super) fn place_of(config: &Path) -> Option<DaemonPlace> {
         digest.update([name.as_bytes(), &[0], value.as_encoded_bytes(), &[0]].concat());
     }
     let environment = hex(&digest.finalize()[..8]);
-    Some(directories()?.place(&config::place_fingerprint(config), &environment))
+    let own = directories().into_iter().next()?;
+    Some(own.place(&config::place_fingerprint(config), &environment))
 }
 
-/// Returns the places of the daemons for a config that may be running.
+/// Returns the places of the daemons for a config that may be running, also for hosts without a
+/// runtime directory.
 pub(super) fn places_of(config: &Path) -> Vec<DaemonPlace> {
-    let places = |it: DaemonDirectories| it.places(&config::place_fingerprint(config));
-    directories().map(places).unwrap_or_default()
+    let config = config::place_fingerprint(config);
+    directories().iter().flat_map(|directories| directories.places(&config)).collect()
 }
 
-fn directories() -> Option<DaemonDirectories> {
-    let strategy = etcetera::choose_base_strategy().ok()?;
-    let running = strategy.runtime_dir().unwrap_or_else(|| strategy.cache_dir());
-    Some(DaemonDirectories {
-        running: running.join("dormouse").join("daemon"),
-        logs: strategy.cache_dir().join("dormouse").join("logs"),
-    })
+/// Returns the directories in which daemons may be. Those of this environment come first.
+fn directories() -> Vec<DaemonDirectories> {
+    let Ok(strategy) = etcetera::choose_base_strategy() else { return Vec::new() };
+    let cache = strategy.cache_dir();
+    let logs = cache.join("dormouse").join("logs");
+    let parents = strategy.runtime_dir().into_iter().chain([cache]);
+    let directories = parents.map(|parent| DaemonDirectories {
+        running: parent.join("dormouse").join("daemon"),
+        logs: logs.clone(),
+    });
+    directories.collect()
 }
 
 fn own_variables() -> impl Iterator<Item = (&'static str, OsString)> {
