@@ -92,7 +92,7 @@ enum GreetOutcome<T> {
 pub(crate) fn dial(
     place: &DaemonPlace,
     hello: Hello,
-    patience: Duration,
+    mut patience: Duration,
     start: impl Fn() -> Result<(), StartError>,
 ) -> Result<Dialed, DialError> {
     let greeting = ClientGreeting::Hello(Box::new(hello));
@@ -108,6 +108,7 @@ pub(crate) fn dial(
             GreetOutcome::Answered(Welcome::Refused { message, exit_code }, _) => {
                 return Ok(Dialed::Refused { message, exit_code });
             }
+            GreetOutcome::Answered(Welcome::Yields, _) => patience = Duration::ZERO,
             GreetOutcome::Answered(Welcome::Ending, _) | GreetOutcome::Busy => {}
             GreetOutcome::Absent if begun.elapsed() < patience => {}
             GreetOutcome::Absent => starter.start()?,

@@ -102,6 +102,8 @@ pub(crate) enum Welcome {
     },
     /// The daemon is ending: a new one has to be started.
     Ending,
+    /// The daemon ends for this client, whose program is newer: the client starts the next one.
+    Yields,
     /// The config requires that the client serves its host itself.
     InProcess,
     /// The host cannot be served: the text for standard error, and the exit code.

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::Lock,
-    daemon::{Build, DaemonCommand, DaemonStatus, EndReason, Hello, SharedProcess},
+    daemon::{Build, DaemonCommand, DaemonStatus, EndReason, Hello, SharedProcess, Welcome},
     downstream::DaemonPool,
     upstream::{ProcessServices, ServerPool, Watchdog},
 };
@@ -111,17 +111,18 @@ impl DaemonState {
         self.kept.lock().push(connection);
     }
 
-    /// Returns whether a client has to be served by another daemon: this one is ending. It ends if
-    /// the client's program is newer.
-    pub(super) fn yields_to(&self, client: &Hello) -> bool {
+    /// Returns the answer to a client that has to be served by another daemon: this one is ending,
+    /// or ends now because the client's program is newer.
+    pub(super) fn farewell(&self, client: &Hello) -> Option<Welcome> {
         let is_newer =
             |own: &DaemonIdentity| client.can_start_build && client.build.is_newer_than(&own.build);
         if self.daemon.as_ref().is_some_and(is_newer) {
             let version = client.build.version();
             tracing::info!(version, "a newer program replaces this daemon");
             self.end(EndReason::Replaced);
+            return Some(Welcome::Yields);
         }
-        self.is_ending()
+        self.is_ending().then_some(Welcome::Ending)
     }
 
     /// Obeys a command. Returns the state before it, or `None` if the daemon is ending already.

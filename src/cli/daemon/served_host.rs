@@ -39,8 +39,7 @@ pub(super) fn serve(hello: Hello, stream: &UnixStream, state: &DaemonState) {
     let (notices, outgoing) = mpsc::channel(MAX_WAITING_NOTICES);
     let prepared = match ServedHost::prepare(&hello.world, &notices, state) {
         // A client whose config cannot be served ends no daemon.
-        Ok(Some(_)) if state.yields_to(&hello) => Err(Welcome::Ending),
-        Ok(Some(host)) => Ok(host),
+        Ok(Some(host)) => state.farewell(&hello).map_or(Ok(host), Err),
         Ok(None) => Err(Welcome::InProcess),
         Err(error) => Err(refusal(&error, state)),
     };

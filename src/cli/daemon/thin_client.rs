@@ -184,7 +184,7 @@ fn serve_here(hello: Hello) -> anyhow::Result<Redialed> {
             Ok(Redialed::Connected(Connection { reading, writing, notices, max_line }))
         }
         Welcome::Refused { message, .. } => Ok(Redialed::Refused(message)),
-        Welcome::Ending | Welcome::InProcess => {
+        Welcome::Ending | Welcome::Yields | Welcome::InProcess => {
             anyhow::bail!("the config no longer allows to serve this host")
         }
     }
