@@ -592,6 +592,16 @@ async fn commands_see_the_daemons_of_hosts_without_a_runtime_directory() {
 }
 
 #[tokio::test]
+async fn stream_of_a_host_that_leaves_is_not_reported_as_lost() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).start().into_modern();
+    host.listen(json!({"toolsListChanged": true})).await;
+    assert_eq!(host.0.end().await, Some(0));
+    let received = host.0.received();
+    assert!(!received.iter().any(|line| line.contains("\"error\"")), "{received:?}");
+}
+
+#[tokio::test]
 async fn log_of_the_daemon_can_be_read() {
     let home = DaemonHome::new();
     let _host = home.proxy([Server::lazy("a")]).serve().await;

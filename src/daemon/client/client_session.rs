@@ -92,13 +92,14 @@ impl ClientSession {
 
     /// Fails all requests, since no daemon serves the host now.
     pub(super) fn refuse_host(&self, reason: &str) {
-        self.fail_all(reason);
+        let failed = self.memory.lock().fail_all(reason);
+        self.output.tell(failed);
         self.links.refuse(reason);
     }
 
-    /// Fails all requests that have no answer.
-    pub(super) fn fail_all(&self, reason: &str) {
-        let failed = self.memory.lock().fail_all(reason);
+    /// Fails the requests that have no answer at the end of the session.
+    pub(super) fn end(&self) {
+        let failed = self.memory.lock().end();
         self.output.tell(failed);
     }
 

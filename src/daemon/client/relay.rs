@@ -10,7 +10,7 @@ use super::{
     client_session::ClientSession,
     client_signals,
     daemon_reader::{DaemonReader, ReadEnd},
-    session_memory::{DaemonNumber, LOST},
+    session_memory::DaemonNumber,
 };
 use crate::daemon::{Connection, Redial};
 
@@ -102,7 +102,7 @@ impl<E, R: FnMut(RedialAttempt) -> Result<Redialed, E>> Relay<R> {
             // A panic has ended the thread; its daemon's answers are lost.
             let _ = thread.join();
         }
-        self.session.fail_all(LOST);
+        self.session.end();
         Ok(())
     }
 

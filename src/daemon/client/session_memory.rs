@@ -81,7 +81,7 @@ const REPEATABLE: [&str; 11] = [
 ];
 
 /// The text for a request that was lost with its daemon.
-pub(super) const LOST: &str = "the dormouse daemon ended before it answered; the request may have \
+const LOST: &str = "the dormouse daemon ended before it answered; the request may have \
     been executed";
 
 impl SessionMemory {
@@ -223,6 +223,13 @@ impl SessionMemory {
             *asking != daemon
         });
         told
+    }
+
+    /// Fails the requests that have no answer at the end of the session, and returns the messages
+    /// that tell the host. Streams of notifications end with the session.
+    pub(super) fn end(&mut self) -> Vec<Message> {
+        let is_stream = |request: &Request| request.method == method::SUBSCRIPTIONS_LISTEN;
+        self.fail(|sent| !sent.repeatable.as_ref().is_some_and(is_stream), LOST)
     }
 
     /// Fails all requests without an answer, and returns the messages that tell the host.
