@@ -40,4 +40,4 @@ pub(crate) use random_token::random_token;
 pub(crate) use sequences::{Sequence, check_sequences};
 pub(crate) use text::{counted, one_line, shortened};
 #[cfg(unix)]
-pub(crate) use unix_socket::connect_at_once;
+pub(crate) use unix_socket::{UNNAMED_EXTENSION, bind_private, connect_at_once};

@@ -1,11 +1,38 @@
-//! Connections to the sockets of other processes of the user.
+//! Sockets between processes of the user.
 
-use std::{io, os::unix::net::UnixStream, path::Path};
+use std::{
+    fs, io,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    path::Path,
+};
 
 use nix::{
     fcntl::{FcntlArg, FdFlag, fcntl},
     sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket},
 };
+use tokio::net::UnixListener;
+
+/// Extension of a socket that does not accept connections yet.
+pub(crate) const UNNAMED_EXTENSION: &str = "new";
+
+/// Creates a socket for this user alone. The socket gets its name when it accepts connections, and
+/// replaces one that is there, so that no process sees one that accepts none.
+///
+/// # Errors
+/// If the socket cannot be created.
+pub(crate) fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let unnamed = path.with_extension(UNNAMED_EXTENSION);
+    // A process that was killed may have left it.
+    let _ = fs::remove_file(&unnamed);
+    let named = |socket| {
+        fs::set_permissions(&unnamed, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&unnamed, path)?;
+        Ok(socket)
+    };
+    UnixListener::bind(&unnamed).and_then(named).inspect_err(|_| {
+        let _ = fs::remove_file(&unnamed);
+    })
+}
 
 /// Connects to a socket without waiting for the other process. Returns `None` if no process listens
 /// on it.

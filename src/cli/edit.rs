@@ -234,14 +234,14 @@ pub(super) fn share(options: &Options, typed: &ShareArguments) -> anyhow::Result
     let exit =
         edit_each(options, &typed.edited, done, |name| ConfigEdit::Isolate { name, isolation })?;
     if isolation == Isolation::Shared {
-        advise_on_directories(options, &typed.edited.named.servers)?;
+        advise_on_sharing(options, &typed.edited.named.servers)?;
     }
     Ok(exit)
 }
 
-/// Says which servers run in the directory of their host, so that hosts in different directories
-/// do not share them.
-fn advise_on_directories(options: &Options, servers: &[String]) -> anyhow::Result<()> {
+/// Says which servers hosts do not share all the same: those with a URL, and those that run in the
+/// directory of their host, for hosts in different directories.
+fn advise_on_sharing(options: &Options, servers: &[String]) -> anyhow::Result<()> {
     let config = settings::parse(&settings::find(options)?, options)?;
     let follows_host = |server: &&ServerConfig| {
         let runs_there = matches!(&server.transport, Ok(Transport::Stdio(it)) if it.cwd.is_none());

@@ -147,9 +147,10 @@ fn reason_to_share(launch: &Launch) -> Option<&'static str> {
             || inherited.any(|name| name == DYNAMIC_TOOLS_VARIABLE)
     };
     let has_dynamic_tools =
-        has_word(DYNAMIC_TOOLS_FLAG) || has_word(DYNAMIC_TOOLS_VARIABLE) || is_set();
-    let name = published_name(launch).filter(|_| !has_dynamic_tools)?;
-    KNOWN_SERVERS.iter().find(|known| known.name == name).map(|known| known.reason)
+        || has_word(DYNAMIC_TOOLS_FLAG) || has_word(DYNAMIC_TOOLS_VARIABLE) || is_set();
+    let name = published_name(launch)?;
+    let known = KNOWN_SERVERS.iter().find(|known| known.name == name)?;
+    (!has_dynamic_tools()).then_some(known.reason)
 }
 
 /// Returns the name of the package, image or program without its version.

@@ -2,7 +2,6 @@
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -14,13 +13,11 @@ use serde_json::Value;
 use tokio::net::UnixListener;
 
 use super::{ApiState, BASE_PATH, router};
-use crate::base::{connect_at_once, make_private_directory};
+use crate::base::{UNNAMED_EXTENSION, bind_private, connect_at_once, make_private_directory};
 
 /// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
 /// 100 bytes.
 const MAX_FINGERPRINT_CHARS: usize = 12;
-/// Extension of a socket that does not accept connections yet.
-const UNNAMED_EXTENSION: &str = "new";
 /// Delay after the socket could not be created.
 const BIND_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum time for a process to answer the simplest request.
@@ -105,17 +102,10 @@ async fn bind_at_last(directory: &Path, path: &Path) -> UnixListener {
     }
 }
 
-/// Creates the socket, which gets its name when it accepts connections: one that accepts none would
-/// be removed. The permissions of its directory and of the socket itself exclude other users.
+/// Creates the socket. The permissions of its directory exclude other users, too.
 fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     make_private_directory(directory)?;
-    let unnamed = path.with_extension(UNNAMED_EXTENSION);
-    // An earlier process with the same id may have left its socket.
-    let _ = fs::remove_file(&unnamed);
-    let listener = UnixListener::bind(&unnamed)?;
-    fs::set_permissions(&unnamed, fs::Permissions::from_mode(0o600))?;
-    fs::rename(&unnamed, path)?;
-    Ok(listener)
+    bind_private(path)
 }
 
 /// Removes the sockets that killed processes have left, whatever config they served.

@@ -2,10 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::{
-        fs::{MetadataExt as _, PermissionsExt as _},
-        net::UnixStream,
-    },
+    os::unix::{fs::MetadataExt as _, net::UnixStream},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +11,7 @@ use nix::unistd::Uid;
 use tokio::net::UnixListener;
 
 use super::{DaemonPlace, held_lock::HeldLock};
-use crate::base::LockError;
+use crate::base::{LockError, bind_private};
 
 /// Maximum time for an earlier daemon to let go of the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,21 +48,8 @@ impl Listener {
             LockError::Io(error) => unusable(&lock_path, error),
         })?;
         let path = place.socket();
-        // Clients see the socket only when it accepts connections, and never one that is missing
-        // because an old one was removed first.
-        let unfinished = path.with_extension("new");
-        let bound = || {
-            let _ = fs::remove_file(&unfinished);
-            let socket = UnixListener::bind(&unfinished)?;
-            fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
-            let inode = fs::metadata(&unfinished)?.ino();
-            fs::rename(&unfinished, &path)?;
-            Ok((socket, inode))
-        };
-        let (socket, inode) = bound().map_err(|cause| {
-            let _ = fs::remove_file(&unfinished);
-            unusable(&path, cause)
-        })?;
+        let bound = || Ok((bind_private(&path)?, fs::metadata(&path)?.ino()));
+        let (socket, inode) = bound().map_err(|cause| unusable(&path, cause))?;
         Ok(Self { socket, path, inode, lock })
     }
 

@@ -21,7 +21,7 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
 const MAX_DOUBLINGS: u32 = 7;
 
 /// An attempt to connect to the next daemon.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct RedialAttempt {
     pub resumption: Resumption,
     /// The number of daemons, one after the other, that have carried no message.
