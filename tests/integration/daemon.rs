@@ -152,6 +152,14 @@ async fn session_continues_after_the_daemon_was_killed() {
         .await;
     host.server_noted("a", "tools/call").await;
     let changes = host.notifications().len();
+    // The next daemon loads again from the stored catalog, which is written after the load.
+    let is_catalog =
+        |entry: fs::DirEntry| entry.path().extension().is_some_and(|it| it == "catalog");
+    let catalogs = || fs::read_dir(home.path().join("cache/dormouse/catalogs"));
+    eventually("the catalog is stored", || {
+        catalogs().into_iter().flatten().flatten().any(is_catalog)
+    })
+    .await;
     signal(home.daemons()[0], Signal::SIGKILL);
     insta::assert_snapshot!(host.answer(hung).await["error"]["message"].as_str().unwrap());
     eventually("what was loaded is loaded again", || host.notifications().len() > changes).await;
