@@ -10,15 +10,13 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-#[cfg(unix)]
-use super::daemon;
 use super::{
     UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,
     base::{one_line, visible},
-    config::{Config, ConfigFile, Isolation, Settings, Startup, Surface},
+    config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
     upstream::ProcessServices,
@@ -65,23 +63,11 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
             "tool_input": input,
         },
     });
-    let services = if is_shared {
-        services(&file, options, &config.settings)
-    } else {
-        ProcessServices::default()
-    };
+    let pool = is_shared.then(|| settings::pool(&file, options, &config.settings)).flatten();
+    let services = ProcessServices { pool, ..ProcessServices::default() };
     let call = call(config, services, storage, auth, Raw::encode(&arguments));
     let outcome = runtime()?.block_on(call)?;
     Ok(print(&outcome, wanted.json))
-}
-
-/// Returns the services for the server: that of the daemon, if hosts share it.
-fn services(file: &ConfigFile, options: &Options, settings: &Settings) -> ProcessServices {
-    #[cfg(unix)]
-    let pool = daemon::remote_pool(file, options, settings);
-    #[cfg(not(unix))]
-    let pool = None;
-    ProcessServices { pool, ..ProcessServices::default() }
 }
 
 /// Returns the arguments for the tool, which are an object.

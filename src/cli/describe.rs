@@ -110,7 +110,7 @@ fn proposals(
         errln!("[{number}/{all}] {}", visible(&seen.config.name));
     };
     let limit = TimeLimit { timeout: ASK_TIMEOUT };
-    let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
+    let probed = runtime()?.block_on(probe::probe(config, auth, None, limit, tell));
     probed.report_not_done();
     let seen = probed.seen;
     refresh::keep(file, &seen);

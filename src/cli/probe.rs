@@ -20,7 +20,7 @@ use crate::{
     protocol::Era,
     upstream::{
         ChangeAudience, Context, LoadError, Opener, ProcessServices, Question, Recalled,
-        ServerObserver, Status, Upstream, Watchdog,
+        ServerObserver, ServerPool, Status, Upstream, Watchdog,
     },
     wire::{Notification, Raw},
 };
@@ -64,16 +64,19 @@ impl Probed {
     }
 }
 
-/// Connects the servers concurrently, each for `limit` at most, and ends them again. `tell` gets
-/// each outcome as it arrives, with the number of outcomes so far.
+/// Connects the servers concurrently, each for `limit` at most, and ends those that it has started.
+/// Servers of `pool` are not started. `tell` gets each outcome as it arrives, with the number of
+/// outcomes so far.
 pub(super) async fn probe(
     config: Config,
     auth: Auth,
+    pool: Option<Arc<dyn ServerPool>>,
     limit: TimeLimit,
     mut tell: impl FnMut(&ProbedServer, usize),
 ) -> Probed {
     let watchdog = Watchdog::default();
-    let context = context(&config.settings, &watchdog, auth);
+    let services = ProcessServices { watchdog: watchdog.clone(), pool };
+    let context = context(&config.settings, services, auth);
     let _signals = signals::cancel_when_asked(context.stop.clone(), false);
     let free = Arc::new(Semaphore::new(MAX_CONCURRENT));
     let display = MultiProgress::new();
@@ -153,13 +156,9 @@ async fn connect_once(
     ProbedServer { config, outcome, status, took }
 }
 
-fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
+fn context(settings: &Settings, services: ProcessServices, auth: Auth) -> Context {
     Context {
-        opener: Opener::new(
-            settings.limits.max_message_bytes,
-            settings.lineage.clone(),
-            ProcessServices { watchdog: watchdog.clone(), pool: None },
-        ),
+        opener: Opener::new(settings.limits.max_message_bytes, settings.lineage.clone(), services),
         auth,
         catalog_ttl: None,
         reads_lists: true,

@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         let found = learned(seen).unwrap_or_else(|_| "failed".to_owned());
         errln!("[{number}/{all}] {name}: {found}, {}", short(seen.took));
     };
-    let probed = runtime()?.block_on(probe::probe(config, auth, typed.limit, tell));
+    let probed = runtime()?.block_on(probe::probe(config, auth, None, typed.limit, tell));
     if !typed.dry_run {
         keep(&file, &probed.seen);
     }

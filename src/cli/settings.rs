@@ -22,6 +22,7 @@ use crate::{
     control,
     proxy::{RememberedLoads, Storage},
     store::Stores,
+    upstream::ServerPool,
 };
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
@@ -175,6 +176,22 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
         catalogs: Some(Cache::new(stores.catalogs)),
         loads: config.map(|file| RememberedLoads::new(stores.loads, file.fingerprint())),
     }
+}
+
+/// Returns the servers of the running daemon for a config, which commands use if hosts share them.
+#[cfg(unix)]
+pub(super) fn pool(
+    file: &ConfigFile,
+    options: &Options,
+    settings: &Settings,
+) -> Option<Arc<dyn ServerPool>> {
+    super::daemon::remote_pool(file, options, settings)
+}
+
+/// There is no daemon on this system.
+#[cfg(not(unix))]
+pub(super) fn pool(_: &ConfigFile, _: &Options, _: &Settings) -> Option<Arc<dyn ServerPool>> {
+    None
 }
 
 /// If set, logins are kept in files even if there is a keychain.

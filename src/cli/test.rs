@@ -34,7 +34,8 @@ pub(super) fn run(
             print(seen, &format!("[{number}/{all}]"));
         }
     };
-    let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
+    let pool = settings::pool(&file, options, &config.settings);
+    let probed = runtime()?.block_on(probe::probe(config, auth, pool, limit, tell));
     refresh::keep(&file, &probed.seen);
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
     if is_json {
@@ -60,6 +61,8 @@ struct Tested {
     #[serde(rename = "ok")]
     is_ok: bool,
     milliseconds: u128,
+    /// Whether the server is a process of the daemon, which hosts share.
+    in_daemon: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     tools: usize,
@@ -80,6 +83,7 @@ impl Tested {
                 server,
                 is_ok: true,
                 milliseconds,
+                in_daemon: seen.status.is_pooled,
                 error: None,
                 tools: catalog.tools.len(),
                 resources: catalog.resources.len(),
@@ -98,9 +102,10 @@ fn print(seen: &ProbedServer, position: &str) {
     match &seen.outcome {
         Ok(catalog) => {
             let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
+            let place = if seen.status.is_pooled { "in the daemon; " } else { "" };
             outln!(
-                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {}, \
-                    {}, {}; MCP {}",
+                "{good}✔{good:#} {position} {name}: {} ({place}start {}, handshake {}, lists {}); \
+                    {}, {}, {}; MCP {}",
                 short(timing.total()),
                 short(timing.opening),
                 short(timing.handshake),

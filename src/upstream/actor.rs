@@ -229,7 +229,9 @@ impl ServerActor {
             }
             ActorCommand::Learn => self.learn(),
             ActorCommand::Restore => {
-                self.take_recalled(LoadOrigin::HostsRequest);
+                if !self.take_recalled(LoadOrigin::HostsRequest) && self.is_unloaded() {
+                    self.apply(ServerEvent::Wanted);
+                }
             }
             ActorCommand::Reevaluate => {}
             ActorCommand::Sleep { reply } => {
@@ -265,7 +267,7 @@ impl ServerActor {
     /// Adopts the catalog of another run, if one is known and the server has not been loaded in
     /// this run.
     fn take_recalled(&mut self, origin: LoadOrigin) -> bool {
-        if !matches!(self.state, Some(ServerState::Unloaded { .. })) {
+        if !self.is_unloaded() {
             return false;
         }
         let Some(recalled) = self.shared.observer.recall() else { return false };
@@ -273,6 +275,10 @@ impl ServerActor {
         self.apply(ServerEvent::Recalled);
         self.shared.publish_recalled(recalled.catalog, origin);
         true
+    }
+
+    fn is_unloaded(&self) -> bool {
+        matches!(self.state, Some(ServerState::Unloaded { .. }))
     }
 
     /// Returns whether no host has used the connection yet and another would suit this host better.
@@ -299,6 +305,7 @@ impl ServerActor {
                 }
                 let mut status = self.shared.status.lock();
                 status.last_wake = Some((SystemTime::now(), timing));
+                status.is_pooled = owned.carrier.is_pooled();
                 status.last_error = None;
                 drop(status);
                 self.apply(ServerEvent::Connected(owned));

@@ -12,7 +12,8 @@ pub(super) enum ActorCommand {
     Begin { host_era: Era },
     /// Reads the server's lists although no caller needs them.
     Learn,
-    /// Treats the server as loaded, as in an earlier run.
+    /// Treats the server as loaded, as in an earlier run: with its stored catalog, or by connecting
+    /// it if there is none.
     Restore,
     /// A condition that this task cannot await has changed.
     Reevaluate,

@@ -107,7 +107,8 @@ impl Upstream {
         self.send(ActorCommand::Learn);
     }
 
-    /// Treats the server as loaded with the catalog of its last connection, if that is known.
+    /// Treats the server as loaded: with the catalog of its last connection, or by connecting it in
+    /// the background if that is not known.
     pub(crate) fn restore(&self) {
         self.send(ActorCommand::Restore);
     }

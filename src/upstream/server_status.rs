@@ -31,6 +31,8 @@ pub(crate) struct Status {
     pub strikes: u8,
     /// The time of the last connection, and how long connecting took.
     pub last_wake: Option<(SystemTime, ConnectTiming)>,
+    /// Whether the last connection was to the server of a pool.
+    pub is_pooled: bool,
     /// The reason that the server could not be connected, or how it ended, since the last
     /// connection.
     pub last_error: Option<String>,
@@ -42,8 +44,15 @@ pub(crate) struct Status {
 
 impl Status {
     pub(super) fn new() -> Self {
-        let (last_wake, last_error, noise, retry_at) = Default::default();
-        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_at }
+        Self {
+            phase: Phase::Unloaded,
+            strikes: 0,
+            last_wake: None,
+            is_pooled: false,
+            last_error: None,
+            noise: None,
+            retry_at: None,
+        }
     }
 
     /// Notes a new state. A server that has ended keeps its phase and strikes.

@@ -152,14 +152,6 @@ async fn session_continues_after_the_daemon_was_killed() {
         .await;
     host.server_noted("a", "tools/call").await;
     let changes = host.notifications().len();
-    // The next daemon loads again from the stored catalog, which is written after the load.
-    let is_catalog =
-        |entry: fs::DirEntry| entry.path().extension().is_some_and(|it| it == "catalog");
-    let catalogs = || fs::read_dir(home.path().join("cache/dormouse/catalogs"));
-    eventually("the catalog is stored", || {
-        catalogs().into_iter().flatten().flatten().any(is_catalog)
-    })
-    .await;
     signal(home.daemons()[0], Signal::SIGKILL);
     insta::assert_snapshot!(host.answer(hung).await["error"]["message"].as_str().unwrap());
     eventually("what was loaded is loaded again", || host.notifications().len() > changes).await;
@@ -168,6 +160,23 @@ async fn session_continues_after_the_daemon_was_killed() {
     let repeated = host.received().iter().filter(|line| line.contains("serverInfo")).count();
     assert_eq!(repeated, 1, "the host sees no second answer to its handshake");
     assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn loads_continue_after_the_daemon_was_killed_without_a_stored_catalog() {
+    let home = DaemonHome::new();
+    // A file in place of the directory of catalogs: nothing can be stored.
+    fs::create_dir_all(home.path().join("cache/dormouse")).unwrap();
+    fs::write(home.path().join("cache/dormouse/catalogs"), "").unwrap();
+    let mut host = home.proxy([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    host.load("a").await;
+    host.notification("notifications/tools/list_changed").await;
+    let loaded = host.description().await;
+    let changes = host.notifications().len();
+    home.kill_daemon().await;
+    eventually("what was loaded is loaded again", || host.notifications().len() > changes).await;
+    assert_eq!(host.description().await, loaded);
+    assert_eq!((host.started("a").len(), host.started("b").len()), (2, 0));
 }
 
 #[tokio::test]

@@ -260,3 +260,26 @@ async fn command_calls_the_server_that_hosts_share() {
     assert_eq!(host.started("b").len(), 1, "a process of the command");
     assert!(echo(&mut host, "still").await.contains("still"));
 }
+
+#[tokio::test]
+async fn test_asks_the_server_that_hosts_share_and_says_so() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([shared("a"), Server::lazy("b")]).serve().await;
+    echo(&mut host, "awake").await;
+    let test = async |form: &[&str]| {
+        let mut command = home.prepare(&[&["test"], form].concat());
+        command.env("DORMOUSE_DAEMON", "1");
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = test(&[]).await;
+    let line = |server: &str| said.lines().find(|line| line.contains(server)).unwrap().to_owned();
+    assert!(line(" a: ").contains("in the daemon"), "{said}");
+    assert!(!line(" b: ").contains("in the daemon"), "{said}");
+    let tested: Value = serde_json::from_str(&test(&["--json"]).await).unwrap();
+    assert_eq!((&tested[0]["inDaemon"], &tested[1]["inDaemon"]), (&json!(true), &json!(false)));
+    assert_eq!(host.started("a").len(), 1, "the process of the host");
+    assert_eq!(host.started("b").len(), 2, "a process of each command");
+    assert!(echo(&mut host, "still").await.contains("still"));
+}

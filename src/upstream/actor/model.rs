@@ -190,8 +190,8 @@ impl ActorModel {
     }
 
     fn restore(&mut self) {
-        if self.end.gone_from.is_none() {
-            self.recall();
+        if self.end.gone_from.is_none() && !self.recall() && self.life.phase() == Phase::Unloaded {
+            self.live(LifeEvent::Wanted);
         }
     }
 
