@@ -55,6 +55,7 @@ mod protocol;
 mod proxy;
 mod store;
 mod surface;
+mod telemetry;
 mod upstream;
 mod wire;
 

@@ -91,8 +91,13 @@ impl Inventory {
 
     /// Returns the approximate cost of the shown tools in a model's context, in tokens.
     pub fn tokens(&self) -> usize {
-        self.bytes.div_ceil(BYTES_PER_TOKEN)
+        estimated_tokens(self.bytes)
     }
+}
+
+/// Returns the approximate cost of so many bytes in a model's context, in tokens.
+pub(crate) fn estimated_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<ToolSummary> {

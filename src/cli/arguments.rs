@@ -108,6 +108,13 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Show the calls to servers
+    ///
+    /// The calls of all hosts, with their duration, size and outcome. `callLog` in the config says
+    /// what is kept.
+    Log(LogArguments),
+    /// Show the servers and their calls live, in the terminal
+    Top,
     /// Log in to a server that requires it, in a browser
     Login(LoginArguments),
     /// Log out of a server: revoke and delete its tokens
@@ -237,6 +244,29 @@ pub(super) struct RefreshArguments {
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) limit: TimeLimit,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
+pub(super) struct LogArguments {
+    /// Only the calls to this server
+    #[arg(add = ArgValueCandidates::new(candidates::servers))]
+    pub(super) server: Option<String>,
+    /// Maximum number of past calls
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
+    pub(super) last: usize,
+    /// Wait for further calls, and print them as they end
+    #[arg(short, long)]
+    pub(super) follow: bool,
+    /// Only the calls that have not succeeded
+    #[arg(long)]
+    pub(super) failed: bool,
+    /// Print the last lines of the server's standard error instead
+    #[arg(long, requires = "server", conflicts_with_all = ["follow", "failed"])]
+    pub(super) stderr: bool,
+    /// Print each call as a line of JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Servers, at least one.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options, signals,
+    UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options,
+    shared_pool::shared_pool, signals,
 };
 use crate::{
     auth::Auth,
@@ -19,6 +20,7 @@ use crate::{
     config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
+    telemetry::{FleetTelemetry, TelemetryParts},
     upstream::ProcessServices,
     wire::{Outcome, Raw},
 };
@@ -63,9 +65,14 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
             "tool_input": input,
         },
     });
-    let pool = is_shared.then(|| settings::pool(&file, options, &config.settings)).flatten();
+    let pool = is_shared.then(|| shared_pool(&file, options, &config.settings)).flatten();
     let services = ProcessServices { pool, ..ProcessServices::default() };
-    let call = call(config, services, storage, auth, Raw::encode(&arguments));
+    let telemetry = TelemetryParts {
+        logging: config.settings.telemetry.call_log,
+        log: settings::call_log_directory(&file),
+        export: None,
+    };
+    let call = call(config, services, storage, auth, telemetry, Raw::encode(&arguments));
     let outcome = runtime()?.block_on(call)?;
     Ok(print(&outcome, wanted.json))
 }
@@ -94,9 +101,13 @@ async fn call(
     services: ProcessServices,
     storage: Storage,
     auth: Auth,
+    telemetry: TelemetryParts,
     params: Raw,
 ) -> anyhow::Result<Outcome> {
     let fleet = Fleet::new(config, &services, storage, auth);
+    let (telemetry, log) = FleetTelemetry::new(telemetry);
+    fleet.operator().report_to(telemetry.clone());
+    let log = tokio::spawn(log);
     let stop = CancellationToken::new();
     let _signals = signals::cancel_when_asked(stop.clone(), false);
     let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
@@ -105,6 +116,9 @@ async fn call(
     let failed = fleet.operator().overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;
     services.watchdog.end();
+    telemetry.end();
+    // The log of calls is not worth a failure.
+    let _ = log.await;
     // The error for hosts counts the attempts that are left, but this process makes no other.
     if let Some(cause) = failed.and_then(|server| server.status.last_error) {
         bail!("cannot load the server: {}", one_line(&cause));

@@ -10,6 +10,7 @@ use super::{settings, shared_flags::Options};
 use crate::{
     base::read_text,
     config::{ConfigError, ConfigFile, LaunchContext, ParsedConfig},
+    telemetry::ExportSettings,
 };
 
 #[derive(Clone)]
@@ -56,6 +57,16 @@ impl ConfigSource {
         let Self { file, options, context } = self;
         let (file, options) = (file.read_again()?, options.clone());
         Ok(Self { file, options, context: context.clone() })
+    }
+
+    /// Returns where telemetry is exported to; `None` if it is not. What is wrong is logged.
+    pub(super) fn export_settings(&self) -> Option<ExportSettings> {
+        let variable = |name: &str| self.context.get(name).map(str::to_owned);
+        let (settings, problems) = ExportSettings::of(variable);
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
+        settings
     }
 
     /// Returns what is in the file, with the overrides of the flags.

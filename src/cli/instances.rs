@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Maximum time for a process to answer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the reports of the processes that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {

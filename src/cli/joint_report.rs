@@ -21,6 +21,10 @@ pub(super) fn by_process(reports: &[StatusReport]) -> Vec<StatusReport> {
 
 fn add_host(report: &mut StatusReport, of_host: &StatusReport) {
     report.hosts += of_host.hosts;
+    report.clients.extend(of_host.clients.iter().cloned());
+    if let Some(theirs) = &of_host.savings {
+        report.savings.get_or_insert_default().add(theirs);
+    }
     for server in &of_host.servers {
         match report.servers.iter_mut().find(|known| known.name == server.name) {
             Some(known) => add_server(known, server),
@@ -31,6 +35,11 @@ fn add_host(report: &mut StatusReport, of_host: &StatusReport) {
 
 fn add_server(report: &mut ServerReport, of_host: &ServerReport) {
     report.awake += of_host.awake;
+    report.memory = match (report.memory, of_host.memory) {
+        (Some(own), Some(theirs)) => Some(own + theirs),
+        (own, theirs) => own.or(theirs),
+    };
+    report.tally.add(of_host.tally);
     report.strikes = report.strikes.max(of_host.strikes);
     if activity(of_host.state) > activity(report.state) {
         report.state = of_host.state;
@@ -67,7 +76,10 @@ fn activity(phase: Option<Phase>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::LastWake;
+    use crate::{
+        control::LastWake,
+        telemetry::{SavingsReport, ServerTally},
+    };
 
     fn server(name: &str, state: Phase, awake: usize, woken_at: Option<u64>) -> ServerReport {
         ServerReport {
@@ -76,6 +88,8 @@ mod tests {
             startup: "lazy".to_owned(),
             strikes: 0,
             awake,
+            memory: Some(1000),
+            tally: ServerTally { calls: 3, failed_calls: 1, wakes: 1 },
             last_wake: woken_at.map(|at| LastWake { at, took: 1 }),
             last_error: None,
             noise: None,
@@ -87,7 +101,15 @@ mod tests {
     }
 
     fn report(pid: Option<u32>, servers: Vec<ServerReport>) -> StatusReport {
-        StatusReport { pid, version: String::new(), config: "c".into(), hosts: 1, servers }
+        StatusReport {
+            pid,
+            version: String::new(),
+            config: "c".into(),
+            hosts: 1,
+            clients: vec!["x 1".to_owned()],
+            savings: Some(SavingsReport { turns: 2, ..SavingsReport::default() }),
+            servers,
+        }
     }
 
     #[test]
@@ -106,6 +128,9 @@ mod tests {
         assert_eq!(joined.iter().map(|report| report.hosts).collect::<Vec<_>>(), [3, 1]);
         let [a, b] = &joined[0].servers[..] else { panic!("two servers") };
         assert_eq!((a.state, a.awake), (Some(Phase::Awake), 2));
+        assert_eq!((a.memory, a.tally.calls), (Some(2000), 6));
+        assert_eq!(joined[0].clients.len(), 3);
+        assert_eq!(joined[0].savings.as_ref().map(|savings| savings.turns), Some(6));
         assert_eq!(a.last_wake.map(|wake| wake.at), Some(9));
         assert_eq!(a.last_error.as_deref(), Some("boom"));
         assert_eq!(b.awake, 1);

@@ -171,6 +171,8 @@ fn context(settings: &Settings, services: ProcessServices, auth: Auth) -> Contex
 struct NoHosts;
 
 impl ServerObserver for NoHosts {
+    fn connected(&self, _: Duration) {}
+
     fn live(&self, _: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}

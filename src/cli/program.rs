@@ -1,6 +1,6 @@
 //! A run of the program: reads the arguments, runs one command, and reports how it ended.
 
-use std::{ffi::OsString, io::Write as _, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{
@@ -16,13 +16,13 @@ use super::daemon::{self as cli_daemon, Attempt, serve_by_daemon};
 use super::{
     approve,
     arguments::{Arguments, Command},
-    call, check, complete, connect, demo, edit, failure, get, import, list, logging, login,
+    call, check, complete, connect, demo, edit, failure, get, import, list, log, logging, login,
     operate::{self, ServerOperation},
     options,
     output::is_output_lost,
     refresh, schema, serve,
     shared_flags::Options,
-    status, test, trust,
+    status, test, top, trust,
     usage_error::{USAGE_EXIT_CODE, UsageError},
 };
 #[cfg(unix)]
@@ -135,6 +135,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         Command::Get { server, json } => get::run(&options, &server, json),
         Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
+        Command::Log(typed) => log::run(&options, &typed),
         Command::Login(typed) => login::log_in(&options, &typed),
         Command::Logout { server } => login::log_out(&options, &server),
         Command::Load(named) => operate::run(&options, &named.servers, ServerOperation::Load),
@@ -143,25 +144,26 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         Command::Refresh(typed) => refresh::run(&options, &typed),
         Command::Status { json } => status::run(&options, json),
         Command::Test { servers, json, limit } => test::run(&options, &servers, json, limit),
+        Command::Top => top::run(&options),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Completions { shell } => {
             let script = complete::script(shell)?;
             outln!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
-        Command::Man { directory } => {
-            std::fs::create_dir_all(&directory)
-                .and_then(|()| clap_mangen::generate_to(options::command(), &directory))
-                .with_context(|| {
-                    format!("cannot write manual pages into {}", directory.display())
-                })?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Man { directory } => write_manual(&directory),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
         #[cfg(unix)]
         Command::Daemon { command } => cli_daemon::command(&options, command),
     }
+}
+
+fn write_manual(directory: &Path) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(options::command(), directory))
+        .with_context(|| format!("cannot write manual pages into {}", directory.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts the log. Only what serves logs its work; all other commands print their results.

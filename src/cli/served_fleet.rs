@@ -11,6 +11,7 @@ use crate::{
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
     proxy::Fleet,
+    telemetry::{FleetTelemetry, TelemetryParts},
     upstream::ProcessServices,
 };
 
@@ -19,6 +20,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct ServedFleet {
     fleet: Arc<Fleet>,
+    telemetry: Arc<FleetTelemetry>,
     control: ApiState,
     tasks: TaskTracker,
 }
@@ -36,10 +38,19 @@ impl ServedFleet {
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
         let storage = settings::storage(source.as_ref().map(|source| &source.file));
+        let parts = TelemetryParts {
+            logging: parsed.config.settings.telemetry.call_log,
+            log: source.as_ref().and_then(|source| settings::call_log_directory(&source.file)),
+            export: source.as_ref().and_then(ConfigSource::export_settings),
+        };
         let fleet = Fleet::new(parsed.config, services, storage, auth);
         let tasks = TaskTracker::new();
-        let control = start_tasks(&fleet, source, is_first_run, ending.child_token(), &tasks);
-        Self { fleet, control, tasks }
+        let (telemetry, writing) = FleetTelemetry::new(parts);
+        fleet.operator().report_to(telemetry.clone());
+        tasks.spawn(writing);
+        let served = Served { fleet: fleet.clone(), telemetry: telemetry.clone() };
+        let control = start_tasks(served, source, is_first_run, ending.child_token(), &tasks);
+        Self { fleet, telemetry, control, tasks }
     }
 
     pub(super) fn fleet(&self) -> &Arc<Fleet> {
@@ -56,28 +67,35 @@ impl ServedFleet {
             tracing::error!("some servers did not stop in time");
         }
         self.control.stop.cancel();
+        self.telemetry.end();
         self.tasks.close();
         self.tasks.wait().await;
     }
 }
 
+/// A fleet with what is remembered of it.
+struct Served {
+    fleet: Arc<Fleet>,
+    telemetry: Arc<FleetTelemetry>,
+}
+
 /// Starts the tasks of the fleet, and returns the state of the API.
 fn start_tasks(
-    fleet: &Arc<Fleet>,
+    served: Served,
     source: Option<ConfigSource>,
     is_first_run: bool,
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> ApiState {
-    let fleet = fleet.clone();
+    let Served { fleet, telemetry } = served;
     let Some(source) = source else {
         let (config, changes) = Default::default();
-        return ApiState { fleet, config, changes, stop };
+        return ApiState { fleet, telemetry, config, changes, stop };
     };
     let (changes, wanted) = ChangeSender::channel();
     let file = source.file.clone();
     let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-    let control = ApiState { fleet: fleet.clone(), config, changes, stop: stop.clone() };
+    let control = ApiState { fleet: fleet.clone(), telemetry, config, changes, stop: stop.clone() };
     tasks.spawn(follow::follow(fleet.clone(), source, wanted, stop.clone()));
     #[cfg(unix)]
     if let Some(place) = settings::control_place(&file) {

@@ -22,7 +22,7 @@ use crate::{
     control,
     proxy::{RememberedLoads, Storage},
     store::Stores,
-    upstream::ServerPool,
+    telemetry::CallLogDirectory,
 };
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
@@ -178,20 +178,11 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
     }
 }
 
-/// Returns the servers of the running daemon for a config, which commands use if hosts share them.
-#[cfg(unix)]
-pub(super) fn pool(
-    file: &ConfigFile,
-    options: &Options,
-    settings: &Settings,
-) -> Option<Arc<dyn ServerPool>> {
-    super::daemon::remote_pool(file, options, settings)
-}
-
-/// There is no daemon on this system.
-#[cfg(not(unix))]
-pub(super) fn pool(_: &ConfigFile, _: &Options, _: &Settings) -> Option<Arc<dyn ServerPool>> {
-    None
+/// Returns the place of the log of calls for this config; `None` without a home directory.
+pub(super) fn call_log_directory(config: &ConfigFile) -> Option<CallLogDirectory> {
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    let calls = strategy.data_dir().join("dormouse").join("calls");
+    Some(CallLogDirectory::new(calls.join(config.fingerprint())))
 }
 
 /// If set, logins are kept in files even if there is a keychain.

@@ -15,6 +15,7 @@ pub(super) struct SharedServers(BTreeMap<String, Sharing>);
 struct Sharing {
     hosts: usize,
     processes: usize,
+    memory: Option<u64>,
 }
 
 impl SharedServers {
@@ -27,6 +28,7 @@ impl SharedServers {
             let sharing = shared.entry(process.server).or_default();
             sharing.hosts += process.users;
             sharing.processes += 1;
+            sharing.memory = sharing.memory.or(Some(0)).zip(process.memory).map(|(a, b)| a + b);
         }
         Self(shared)
     }
@@ -39,9 +41,10 @@ impl SharedServers {
     /// Has the report of a daemon count the processes of shared servers, and not their hosts.
     pub(super) fn count_processes(&self, report: &mut StatusReport) {
         for server in &mut report.servers {
-            if let Some(Sharing { hosts, processes }) = self.0.get(&server.name) {
+            if let Some(Sharing { hosts, processes, memory }) = self.0.get(&server.name) {
                 let others = server.awake.saturating_sub(*hosts);
                 server.awake = server.awake.min(others + processes);
+                server.memory = server.memory.or(*memory);
             }
         }
     }
@@ -84,7 +87,7 @@ fn advice(config: &Config, reports: &[StatusReport]) -> Vec<String> {
 
 /// Returns the sentence for a server that several hosts use.
 fn saving(config: &Config, server: &str, sharing: &Sharing) -> String {
-    let Sharing { hosts, processes } = sharing;
+    let Sharing { hosts, processes, .. } = sharing;
     let name = visible(server);
     if *processes == 1 {
         let server = config.servers.iter().find(|known| known.name == server);

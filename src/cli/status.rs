@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use indicatif::HumanBytes;
+
 use super::{
     instances::running, joint_report::by_process, login::described, settings,
     shared_flags::Options, sharing_report::SharedServers,
@@ -13,6 +15,7 @@ use crate::{
     base::{counted, one_line},
     catalog::{Inventory, ToolState},
     control::{LastWake, ServerReport, StatusReport},
+    telemetry::ServerTally,
     upstream::Phase,
 };
 
@@ -53,25 +56,54 @@ fn print(report: &StatusReport) {
             "{bold}dormouse {}{bold:#}, process {pid}, with {}; hosts: {}",
             report.version,
             report.config.display(),
-            report.hosts
+            hosts(report)
         ),
         None => outln!(
             "no running dormouse uses {}; from the stored catalogs:",
             report.config.display()
         ),
     }
-    let mut table =
-        super::table::table(&["server", "state", "start", "tools", "bytes", "tokens", "last wake"]);
-    for server in &report.servers {
-        table.add_row(row(server));
+    outln!("{}", table_of(report));
+    if let Some(saving) = saving(report) {
+        outln!("{saving}");
     }
-    super::table::numbers(&mut table, &[3, 4, 5]);
-    outln!("{}", super::table::rendered(table));
     for server in &report.servers {
         for note in notes(server) {
             outln!("{}: {note}", server.name);
         }
     }
+}
+
+/// Returns the table of the servers.
+pub(super) fn table_of(report: &StatusReport) -> String {
+    let mut table = super::table::table(&[
+        "server",
+        "state",
+        "start",
+        "tools",
+        "bytes",
+        "tokens",
+        "calls",
+        "memory",
+        "last wake",
+    ]);
+    for server in &report.servers {
+        table.add_row(row(server));
+    }
+    super::table::numbers(&mut table, &[3, 4, 5, 6, 7]);
+    super::table::rendered(table)
+}
+
+/// Returns a sentence on what was saved, if anything was.
+pub(super) fn saving(report: &StatusReport) -> Option<String> {
+    let savings = report.savings.as_ref().filter(|savings| savings.bytes > 0)?;
+    Some(format!(
+        "saved: {} of definitions in {} (≈ {} tokens, at {})",
+        HumanBytes(savings.bytes),
+        counted(usize::try_from(savings.turns).unwrap_or(usize::MAX), "turn"),
+        savings.tokens,
+        savings.estimator,
+    ))
 }
 
 fn row(server: &ServerReport) -> Vec<String> {
@@ -85,8 +117,37 @@ fn row(server: &ServerReport) -> Vec<String> {
         known(&tools),
         known(&|inventory| inventory.bytes.to_string()),
         known(&|inventory| format!("≈ {}", inventory.tokens())),
+        calls(server),
+        server.memory.map_or_else(String::new, |bytes| HumanBytes(bytes).to_string()),
         server.last_wake.map_or_else(|| "never".to_owned(), last_wake),
     ]
+}
+
+/// Returns `2 (claude-code 2.1, 2 × cursor 1)`.
+pub(super) fn hosts(report: &StatusReport) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for client in &report.clients {
+        match counts.iter_mut().find(|(known, _)| known == client) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((client, 1)),
+        }
+    }
+    let name = |(name, count): &(&str, usize)| match count {
+        1 => one_line(name),
+        count => format!("{count} × {}", one_line(name)),
+    };
+    let names: Vec<String> = counts.iter().map(name).collect();
+    if names.is_empty() {
+        report.hosts.to_string()
+    } else {
+        format!("{} ({})", report.hosts, names.join(", "))
+    }
+}
+
+/// Returns `7`, or `7 (2 failed)`.
+fn calls(server: &ServerReport) -> String {
+    let ServerTally { calls, failed_calls, .. } = server.tally;
+    if failed_calls > 0 { format!("{calls} ({failed_calls} failed)") } else { calls.to_string() }
 }
 
 pub(super) fn state(server: &ServerReport) -> String {

@@ -12,6 +12,7 @@ use super::{
     refresh, runtime,
     settings::{self, Chosen},
     shared_flags::Options,
+    shared_pool::shared_pool,
 };
 use crate::{
     base::{counted, one_line},
@@ -34,7 +35,7 @@ pub(super) fn run(
             print(seen, &format!("[{number}/{all}]"));
         }
     };
-    let pool = settings::pool(&file, options, &config.settings);
+    let pool = shared_pool(&file, options, &config.settings);
     let probed = runtime()?.block_on(probe::probe(config, auth, pool, limit, tell));
     refresh::keep(&file, &probed.seen);
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
@@ -61,7 +62,7 @@ struct Tested {
     #[serde(rename = "ok")]
     is_ok: bool,
     milliseconds: u128,
-    /// Whether the server is a process of the daemon, which hosts share.
+    /// True if the server is a process of the daemon, which hosts share.
     in_daemon: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,

@@ -59,8 +59,8 @@ pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
-    AlwaysLoad, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin, Protocol,
-    ServerSettings, Startup, Surface,
+    AlwaysLoad, CallLogging, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin,
+    Protocol, ServerSettings, Startup, Surface,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;

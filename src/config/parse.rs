@@ -84,6 +84,7 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         lists: reader.group(written, root),
         loading: reader.group(written, root),
         daemon: reader.group(written, root),
+        telemetry: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
         profiles: Profiles::default(),

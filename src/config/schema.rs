@@ -10,7 +10,7 @@ use super::{
     key_path::Step,
     keys::{
         CLASS, DaemonSettings, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings,
-        RootEntry, ServerEntry, ServerSettings,
+        RootEntry, ServerEntry, ServerSettings, TelemetrySettings,
     },
 };
 
@@ -21,6 +21,7 @@ pub(crate) fn json_schema() -> Value {
         properties::<ListSettings>(&mut generator),
         properties::<LoadSettings>(&mut generator),
         properties::<DaemonSettings>(&mut generator),
+        properties::<TelemetrySettings>(&mut generator),
         properties::<ServerSettings>(&mut generator),
         properties::<Limits>(&mut generator),
         properties::<HttpSettings>(&mut generator),

@@ -2,7 +2,10 @@
 
 use super::{
     Profiles,
-    keys::{DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings},
+    keys::{
+        DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
+        TelemetrySettings,
+    },
 };
 
 /// The settings for all servers.
@@ -11,6 +14,7 @@ pub struct Settings {
     pub lists: ListSettings,
     pub loading: LoadSettings,
     pub daemon: DaemonSettings,
+    pub telemetry: TelemetrySettings,
     pub limits: Limits,
     pub http: HttpSettings,
     pub profiles: Profiles,
@@ -41,19 +45,22 @@ impl Settings {
         let (lists, of_lists) = self.lists.adopted(&now.lists);
         let (loading, of_loading) = self.loading.adopted(&now.loading);
         let (daemon, of_daemon) = self.daemon.adopted(&now.daemon);
+        let (telemetry, of_telemetry) = self.telemetry.adopted(&now.telemetry);
         let (limits, of_limits) = self.limits.adopted(&now.limits);
         let (http, of_http) = self.http.adopted(&now.http);
         let adopted = Self {
             lists,
             loading,
             daemon,
+            telemetry,
             limits,
             http,
             profiles: self.profiles.clone(),
             lineage: self.lineage.clone(),
             wrapping: now.wrapping,
         };
-        (adopted, [of_lists, of_loading, of_daemon, of_limits, of_http].concat())
+        let kept = [of_lists, of_loading, of_daemon, of_telemetry, of_limits, of_http].concat();
+        (adopted, kept)
     }
 }
 

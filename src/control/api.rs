@@ -4,7 +4,9 @@
 use axum::{
     Json, Router,
     extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::IntoResponse,
+    routing::get,
 };
 use serde_json::Value;
 
@@ -17,7 +19,11 @@ use super::{
     openapi::document,
     route::{Body, Route},
 };
-use crate::{base::run_blocking, config::ConfigEdit};
+use crate::{
+    base::run_blocking,
+    config::ConfigEdit,
+    telemetry::{CallRecord, METRICS_CONTENT_TYPE},
+};
 
 /// Lists every route: its path, its handler and its description in the `OpenAPI` document.
 fn routes() -> Vec<Route<ApiState>> {
@@ -51,6 +57,10 @@ fn routes() -> Vec<Route<ApiState>> {
         Route::put("/servers/{name}/tools/{tool}", set_tool_enabled)
             .takes(Body::json::<Switch>())
             .does("Switch a tool on or off in the config", changed()),
+        Route::get("/servers/{name}/stderr", list_stderr)
+            .does("The last lines of a server's standard error", Body::json::<Vec<String>>()),
+        Route::get("/calls", list_calls)
+            .does("The last calls to servers, oldest first", Body::json::<Vec<CallRecord>>()),
         Route::post("/reload", reload_config).does("Reload the config", changed()),
         Route::get("/events", stream_events).does(
             "Changes of the servers and the ended calls, as server-sent events",
@@ -60,7 +70,10 @@ fn routes() -> Vec<Route<ApiState>> {
     ]
 }
 
-/// Builds the routes below [`BASE_PATH`].
+/// The path of the metrics.
+const METRICS_PATH: &str = "/metrics";
+
+/// Builds the routes below [`BASE_PATH`], and that of the metrics.
 pub(crate) fn router(api: ApiState) -> Router {
     let added = |router: Router<ApiState>, route: Route<ApiState>| route.add_to(router);
     let routes = routes()
@@ -73,8 +86,9 @@ pub(crate) fn router(api: ApiState) -> Router {
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "no such route; see /api/v1/openapi.json")
         })
-        .with_state(api);
-    Router::new().nest(BASE_PATH, routes)
+        .with_state(api.clone());
+    let metrics = Router::new().route(METRICS_PATH, get(get_metrics)).with_state(api);
+    Router::new().nest(BASE_PATH, routes).merge(metrics)
 }
 
 /// Returns the `OpenAPI` document of the API.
@@ -183,6 +197,22 @@ async fn set_tool_enabled(
             .make(ConfigChange::Edit(ConfigEdit::EnableTool { server, tool, enabled }))
             .await?,
     ))
+}
+
+async fn list_stderr(State(api): State<ApiState>, name: NamePath) -> ApiResult<Vec<String>> {
+    let Path(name) = name?;
+    Ok(Json(api.fleet.operator().stderr(&name)?))
+}
+
+/// Answers with the metrics, in the text format of Prometheus.
+async fn get_metrics(State(api): State<ApiState>) -> impl IntoResponse {
+    let text = api.telemetry.metrics_text(&api.fleet);
+    ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], text)
+}
+
+async fn list_calls(State(api): State<ApiState>) -> Json<Vec<CallRecord>> {
+    let calls = api.telemetry.recent_calls();
+    Json(calls.iter().map(|call| CallRecord::clone(call)).collect())
 }
 
 async fn reload_config(State(api): State<ApiState>) -> ApiResult<AppliedChange> {

@@ -8,12 +8,14 @@ use super::{ChangeSender, ServerReport, StatusReport, api_types::ApiError};
 use crate::{
     base::run_blocking,
     proxy::{Fleet, OperateError},
+    telemetry::FleetTelemetry,
 };
 
 /// Everything that the handlers of the control API need.
 #[derive(Clone)]
 pub(crate) struct ApiState {
     pub fleet: Arc<Fleet>,
+    pub telemetry: Arc<FleetTelemetry>,
     /// The absolute path of the config; empty if there is none.
     pub config: PathBuf,
     pub changes: ChangeSender,
@@ -25,7 +27,8 @@ impl ApiState {
     /// Builds the report on a blocking thread, because it reads from disk.
     pub(super) async fn report(&self) -> Result<StatusReport, ApiError> {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
-        let report = run_blocking(move || StatusReport::of(&fleet, config)).await;
+        let telemetry = self.telemetry.clone();
+        let report = run_blocking(move || StatusReport::of(&fleet, &telemetry, config)).await;
         report.ok_or_else(ApiError::shutting_down)
     }
 

@@ -14,12 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ChangeError;
-use crate::{
-    base::with_causes,
-    catalog::ToolSummary,
-    config::Unchanged,
-    proxy::{CallEnding, EndedCall, OperateError},
-};
+use crate::{base::with_causes, catalog::ToolSummary, config::Unchanged, proxy::OperateError};
 
 /// Path below which all routes are.
 pub(crate) const BASE_PATH: &str = "/api/v1";
@@ -50,37 +45,6 @@ pub(crate) struct ServerTool {
     pub server: String,
     #[serde(flatten)]
     pub tool: ToolSummary,
-}
-
-/// A call that has ended.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CallReport {
-    /// The number of the host's session in this process.
-    host: u64,
-    server: String,
-    /// The MCP method.
-    method: String,
-    /// The tool or prompt, in the server's own words, or the URI.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    /// The time from the host's request to the answer, with waking and logging in.
-    took_ms: u64,
-    outcome: &'static str,
-}
-
-impl CallReport {
-    pub(super) fn of(call: EndedCall) -> Self {
-        let EndedCall { host, server, method, subject, took, ending } = call;
-        let outcome = match ending {
-            CallEnding::Succeeded => "succeeded",
-            CallEnding::Failed => "failed",
-            CallEnding::Refused => "refused",
-            CallEnding::Unanswered => "unanswered",
-        };
-        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        Self { host: host.0, server, method, name: subject, took_ms, outcome }
-    }
 }
 
 /// The reason that a request failed.

@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::{ServerReport, api_state::ApiState, api_types::CallReport};
-use crate::proxy;
+use super::{ServerReport, api_state::ApiState};
+use crate::{proxy, telemetry::CallRecord};
 
 /// Changes within this time are reported as one event.
 const EVENT_DELAY: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ fn ended_calls(happened: broadcast::Receiver<proxy::Event>) -> impl Stream<Item 
         loop {
             match happened.recv().await {
                 Ok(proxy::Event::CallEnded(call)) => {
-                    return Some((event("call", &CallReport::of(call)), happened));
+                    return Some((event("call", &CallRecord::of(&call)), happened));
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {

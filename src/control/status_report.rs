@@ -14,7 +14,8 @@ use crate::{
     catalog::{Cache, Inventory},
     config::ServerConfig,
     proxy::{Fleet, Overview},
-    upstream::Phase,
+    telemetry::{FleetTelemetry, SavingsReport, ServerTally, client_name},
+    upstream::{Phase, memory_of_groups},
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +27,13 @@ pub(crate) struct StatusReport {
     pub config: PathBuf,
     /// Hosts that are connected.
     pub hosts: usize,
+    /// The names and versions that these hosts give themselves.
+    #[serde(default)]
+    pub clients: Vec<String>,
+    /// The definitions that models did not have to read since the start; `null` if no process
+    /// serves the config.
+    #[serde(default)]
+    pub savings: Option<SavingsReport>,
     pub servers: Vec<ServerReport>,
 }
 
@@ -41,6 +49,13 @@ pub(crate) struct ServerReport {
     pub strikes: u8,
     /// Instances that are connected.
     pub awake: usize,
+    /// Bytes of memory that its processes have; `null` if there are none, or the system does not
+    /// tell.
+    #[serde(default)]
+    pub memory: Option<u64>,
+    /// The numbers since the start.
+    #[serde(default, flatten)]
+    pub tally: ServerTally,
     pub last_wake: Option<LastWake>,
     pub last_error: Option<String>,
     /// The last output of the server that was not a message.
@@ -73,17 +88,20 @@ impl LastWake {
 
 impl StatusReport {
     /// Reports on this process.
-    pub(crate) fn of(fleet: &Fleet, config: PathBuf) -> Self {
+    pub(crate) fn of(fleet: &Fleet, telemetry: &FleetTelemetry, config: PathBuf) -> Self {
+        let clients = fleet.operator().clients();
         Self {
             pid: Some(std::process::id()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config,
             hosts: fleet.operator().host_count(),
+            clients: clients.iter().filter_map(|client| client_name(client)).collect(),
+            savings: Some(telemetry.savings(fleet)),
             servers: fleet
                 .operator()
                 .overview()
                 .into_iter()
-                .map(ServerReport::of_running)
+                .map(|overview| ServerReport::of_running(overview, telemetry))
                 .collect(),
         }
     }
@@ -101,15 +119,19 @@ impl StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config,
             hosts: 0,
+            clients: Vec::new(),
+            savings: None,
             servers: servers.iter().map(at_rest).collect(),
         }
     }
 }
 
 impl ServerReport {
-    fn of_running(overview: Overview) -> Self {
-        let Overview { config, status, awake, inventory, login } = overview;
+    fn of_running(overview: Overview, telemetry: &FleetTelemetry) -> Self {
+        let Overview { config, status, awake, process_groups, inventory, login } = overview;
         Self {
+            memory: memory_of_groups(&process_groups),
+            tally: telemetry.tally(&config.name),
             login,
             name: config.name.clone(),
             state: Some(status.phase),
@@ -140,6 +162,8 @@ impl ServerReport {
             startup: config.startup.name().to_owned(),
             strikes: 0,
             awake: 0,
+            memory: None,
+            tally: ServerTally::default(),
             last_wake,
             last_error: config.transport.as_ref().err().map(ToString::to_string),
             noise: None,

@@ -56,6 +56,9 @@ pub(crate) struct SharedProcess {
     pub server: String,
     /// The number of hosts, and of commands like `dormouse call`, that use it.
     pub users: usize,
+    /// Bytes of its memory, if the system tells.
+    #[serde(default)]
+    pub memory: Option<u64>,
 }
 
 /// A client that wants its host to be served.

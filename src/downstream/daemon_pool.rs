@@ -25,6 +25,14 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Capacity of the pipe between a fleet and the pool, in bytes.
 const MAX_PIPE_BYTES: usize = 256 * 1024;
 
+/// A server of the pool that is not ending.
+pub(crate) struct RunningServer {
+    pub name: String,
+    /// The number of the fleets and commands that use it.
+    pub users: usize,
+    pub fleet: Arc<Fleet>,
+}
+
 /// The pool of a daemon. Its servers run on one runtime, whichever fleet connects them.
 #[derive(Clone)]
 pub(crate) struct DaemonPool(Arc<PoolInner>);
@@ -90,11 +98,15 @@ impl DaemonPool {
         }))
     }
 
-    /// Returns the names of the servers that run, each with the number of its users.
-    pub(crate) fn users(&self) -> Vec<(String, usize)> {
+    /// Returns the servers that run.
+    pub(crate) fn running(&self) -> Vec<RunningServer> {
         let servers = self.0.servers.lock();
         let running = servers.iter().filter_map(|server| match &server.life {
-            Life::Running { users, .. } => Some((server.name.clone(), *users)),
+            Life::Running { fleet, users, .. } => Some(RunningServer {
+                name: server.name.clone(),
+                users: *users,
+                fleet: fleet.clone(),
+            }),
             Life::Ending(_) => None,
         });
         running.collect()

@@ -15,7 +15,7 @@ mod request_tasks;
 mod session;
 mod side_channel;
 
-pub(crate) use daemon_pool::DaemonPool;
+pub(crate) use daemon_pool::{DaemonPool, RunningServer};
 pub(crate) use identity::HostIdentity;
 pub(crate) use session::Session;
 pub(crate) use side_channel::SideChannel;

@@ -114,7 +114,8 @@ impl Session {
             })?
         };
         drop(state);
-        Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
+        let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
+        Ok(self.fleet.traced(caller, meta))
     }
 
     /// Handles `initialize`. The answer may have to wait if the session is for a single server.

@@ -28,6 +28,33 @@ pub(crate) const ROOTS_LIST: &str = "roots/list";
 pub(crate) const SKILLS_LIST: &str = "skills/list";
 pub(crate) const SKILLS_GET: &str = "skills/get";
 
+/// The requests that hosts make.
+pub(crate) const REQUESTS_OF_HOSTS: [&str; 23] = [
+    INITIALIZE,
+    PING,
+    SERVER_DISCOVER,
+    SUBSCRIPTIONS_LISTEN,
+    TOOLS_LIST,
+    TOOLS_CALL,
+    RESOURCES_LIST,
+    RESOURCE_TEMPLATES_LIST,
+    RESOURCES_READ,
+    RESOURCES_SUBSCRIBE,
+    RESOURCES_UNSUBSCRIBE,
+    RESOURCES_DIRECTORY_READ,
+    PROMPTS_LIST,
+    PROMPTS_GET,
+    COMPLETION_COMPLETE,
+    LOGGING_SET_LEVEL,
+    TASKS_GET,
+    TASKS_LIST,
+    TASKS_RESULT,
+    TASKS_CANCEL,
+    TASKS_UPDATE,
+    SKILLS_LIST,
+    SKILLS_GET,
+];
+
 // Notifications.
 pub(crate) const INITIALIZED: &str = "notifications/initialized";
 pub(crate) const CANCELLED: &str = "notifications/cancelled";

@@ -15,6 +15,7 @@ mod pagination;
 mod relayed_handshake;
 pub(crate) mod request_headers;
 pub(crate) mod task;
+mod trace_context;
 
 pub use era::Era;
 pub(crate) use era::{ClientIdentity, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
@@ -22,6 +23,7 @@ pub(crate) use implementation::{client_meta, implementation};
 pub(crate) use level::LogLevel;
 pub(crate) use pagination::{has_cursor, next_cursor};
 pub(crate) use relayed_handshake::introduced;
+pub(crate) use trace_context::TraceContext;
 
 pub use handshake::Greeting;
 pub(crate) use handshake::{

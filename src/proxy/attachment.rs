@@ -10,6 +10,9 @@ impl Fleet {
     pub(crate) fn attach(&self, host: &Arc<dyn Host>) {
         self.audience.attach(host);
         self.events.send(Event::HostAttached);
+        if let Some(sink) = self.events.sink() {
+            sink.host_attached(host.id());
+        }
     }
 
     /// Forgets a session of a host with its subscriptions, without waiting for servers.
@@ -19,6 +22,9 @@ impl Fleet {
             notifications::tell_log_level(self);
         }
         self.events.send(Event::HostDetached);
+        if let Some(sink) = self.events.sink() {
+            sink.host_detached(id, host.client().as_deref());
+        }
         known_tasks::end_task_streams(self, |of| of.host == id);
         let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
         end_later(self, unwanted);

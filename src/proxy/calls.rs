@@ -23,4 +23,5 @@ pub(super) use forward_error::ForwardError;
 pub(super) use lease::{lease, upstream};
 pub(super) use logins::AskLogin;
 pub(super) use pipeline::{answer, open, run};
+pub(super) use recorder::{fault_of, subject_of};
 pub(super) use shape::{own_result, shape};

@@ -8,12 +8,12 @@ use std::{
     },
 };
 
-use super::Endpoint;
+use super::{Endpoint, Span};
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
     protocol::{ClientIdentity, Era, LogLevel, extension, method},
-    wire::{Raw, Request, edit},
+    wire::{Id, Raw, Request, edit},
 };
 
 /// The number of a host's session, unique for the life of the process.
@@ -105,6 +105,10 @@ pub(crate) struct Caller {
     pub peer: Peer,
     /// The host's progress token, if it wants progress.
     pub progress_token: Option<Raw>,
+    /// The id of the request.
+    pub(super) id: Id,
+    /// The span of the request, if it is recorded as a part of a trace.
+    pub(super) span: Option<Arc<Span>>,
     /// The number of progress notifications that dormouse has sent on its own.
     pub(super) beats: Arc<AtomicU32>,
     /// The least severe log messages that a modern request asks for.
@@ -124,8 +128,19 @@ impl Caller {
     ) -> Self {
         let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
         let log_level = meta.and_then(LogLevel::of_meta);
+        let id = request.id.clone();
         let request = (client.era == Era::Modern).then(|| Arc::new(request.clone()));
-        Self { host, client, peer, progress_token, beats: Arc::default(), log_level, request }
+        Self {
+            id,
+            host,
+            client,
+            peer,
+            progress_token,
+            span: None,
+            beats: Arc::default(),
+            log_level,
+            request,
+        }
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {

@@ -37,9 +37,11 @@ mod publishing;
 mod questions;
 mod reload;
 mod remembered_loads;
+mod request_record;
 mod resources;
 mod router;
 mod servers;
+mod span;
 mod streams;
 mod task_table;
 mod tasks;
@@ -49,7 +51,9 @@ mod tool_calls;
 
 pub(crate) use audience::Subscriber;
 pub(crate) use endpoint::Endpoint;
-pub(crate) use events::{CallEnding, EndedCall, Event};
+pub(crate) use events::{
+    Bodies, CallFault, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,
+};
 pub(crate) use fleet::Fleet;
 use host::Viewer;
 pub(crate) use host::{Caller, Host, HostId, Principal, User};
@@ -58,3 +62,4 @@ pub(crate) use operator::OperateError;
 pub(crate) use overview::Overview;
 pub(crate) use reload::Reloaded;
 pub(crate) use remembered_loads::RememberedLoads;
+pub(crate) use span::Span;

@@ -3,6 +3,7 @@
 use std::{
     pin::Pin,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use super::{
@@ -31,6 +32,14 @@ impl InstanceObserver {
 }
 
 impl ServerObserver for InstanceObserver {
+    fn connected(&self, took: Duration) {
+        self.tell(|fleet, server| {
+            if let Some(sink) = fleet.events.sink() {
+                sink.server_woke(&fleet.servers.config(server).name, took);
+            }
+        });
+    }
+
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use super::{Event, Fleet, Overview, overview::overview_of, reload};
+use super::{Event, EventSink, Fleet, Overview, overview::overview_of, reload};
 use crate::{
     catalog::{LoadOrigin, Offer, ServerCatalog, ServerId},
     config::ServerConfig,
+    protocol::ClientIdentity,
     upstream::{LoadError, Phase, StaysAwake},
 };
 
@@ -41,6 +42,11 @@ impl Operator<'_> {
     /// Returns a receiver of all events from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
         self.fleet.events.listen()
+    }
+
+    /// Tells everything that happens from now on to this sink. The first sink stays.
+    pub(crate) fn report_to(&self, sink: Arc<dyn EventSink>) {
+        self.fleet.events.set_sink(sink);
     }
 
     /// Returns the names of the offers that hosts have loaded.
@@ -106,9 +112,43 @@ impl Operator<'_> {
             .collect()
     }
 
+    /// Returns the phase of each server, in config order.
+    pub(crate) fn phases(&self) -> Vec<Phase> {
+        let roster = self.fleet.servers.roster();
+        let phases = roster.all().map(|(_, slot)| {
+            if slot.shown.enabled { slot.upstream.status().phase } else { Phase::Disabled }
+        });
+        phases.collect()
+    }
+
     /// Returns the number of attached hosts.
     pub(crate) fn host_count(&self) -> usize {
         self.fleet.audience.hosts().len()
+    }
+
+    /// Returns the process groups of all connected instances on this machine.
+    pub(crate) fn process_groups(&self) -> Vec<u32> {
+        let statuses = self.fleet.servers.instances().into_iter();
+        let statuses = statuses.map(|(_, upstream)| upstream.status());
+        let awake = statuses.filter(|status| status.phase == Phase::Awake);
+        awake.filter_map(|status| status.process_group).collect()
+    }
+
+    /// Returns what the attached hosts have said of themselves.
+    pub(crate) fn clients(&self) -> Vec<Arc<ClientIdentity>> {
+        self.fleet.audience.hosts().iter().filter_map(|host| host.client()).collect()
+    }
+
+    /// Returns the last lines of standard error of a server, oldest first, of one instance after
+    /// the other.
+    ///
+    /// # Errors
+    /// If there is no such server.
+    pub(crate) fn stderr(&self, name: &str) -> Result<Vec<String>, OperateError> {
+        let server = known(self.fleet, name)?;
+        let instances = self.fleet.servers.instances().into_iter();
+        let of_server = instances.filter(|(at, _)| at.server == server);
+        Ok(of_server.flat_map(|(_, upstream)| upstream.stderr()).collect())
     }
 
     /// Returns the enabled servers with their catalogs, as far as those are known.

@@ -17,6 +17,8 @@ pub(crate) struct Overview {
     pub status: Status,
     /// The number of connected instances.
     pub awake: usize,
+    /// The process groups of those on this machine.
+    pub process_groups: Vec<u32>,
     /// The parts of the catalog; `None` if no catalog is known.
     pub inventory: Option<Inventory>,
     /// The login; `None` if no user is logged in.
@@ -48,6 +50,11 @@ pub(super) fn overview_of(
         login: fleet.context.auth.summary(&config),
         config,
         awake: statuses.iter().filter(is_awake).count(),
+        process_groups: statuses
+            .iter()
+            .filter(is_awake)
+            .filter_map(|status| status.process_group)
+            .collect(),
         status,
         inventory,
     }

@@ -3,7 +3,9 @@
 use super::{
     Caller, Fleet,
     calls::{self, Call, Feature},
-    catalogs, extensions, lists, notifications, resources,
+    catalogs, extensions, lists, notifications,
+    request_record::RequestRecord,
+    resources,
     tasks::{self, is_of_tasks},
     tool_calls,
 };
@@ -14,6 +16,11 @@ use crate::{
 };
 
 impl Fleet {
+    /// Makes a request a part of a trace, if traces are recorded. `meta`: its `_meta`.
+    pub(crate) fn traced(&self, caller: Caller, meta: Option<&Raw>) -> Caller {
+        Caller { span: self.events.sink().and_then(|sink| sink.trace(meta)), ..caller }
+    }
+
     /// Answers a request of a host, except for the handshake, which the session answers.
     ///
     /// # Errors
@@ -24,6 +31,16 @@ impl Fleet {
         method: &str,
         params: Option<Raw>,
     ) -> Outcome {
+        let Some(sink) = self.events.sink() else {
+            return self.route(caller, method, params).await;
+        };
+        let record = RequestRecord::begin(sink, caller, method, params.as_ref());
+        let outcome = self.route(caller, method, params).await;
+        record.end(&outcome);
+        outcome
+    }
+
+    async fn route(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
         // Requests other than calls are boxed: a task is as large as the largest way through it,
         // and is moved when it is spawned.
         if caller.request.is_some()

@@ -306,8 +306,10 @@ impl ServerActor {
                 let mut status = self.shared.status.lock();
                 status.last_wake = Some((SystemTime::now(), timing));
                 status.is_pooled = owned.carrier.is_pooled();
+                status.process_group = owned.carrier.process_group();
                 status.last_error = None;
                 drop(status);
+                self.shared.observer.connected(timing.total());
                 self.apply(ServerEvent::Connected(owned));
             }
             Err(error) => {

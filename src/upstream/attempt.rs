@@ -178,7 +178,7 @@ impl ConnectAttempt {
 
     async fn open(&self, spoken: ProtocolSupport) -> Result<OpenedConnection, AttemptError> {
         let ConnectSetup { server, credentials, context } = &self.setup;
-        let SharedServer { config, observer, stale, catalog, .. } = server.as_ref();
+        let SharedServer { config, observer, stale, catalog, stderr, .. } = server.as_ref();
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
@@ -196,6 +196,7 @@ impl ConnectAttempt {
             framing: spoken.framing,
             credentials: credentials.clone(),
             catalog: catalog.clone(),
+            stderr: stderr.clone(),
             inbound,
             outbox,
             tasks: &context.tasks,

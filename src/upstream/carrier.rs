@@ -32,6 +32,12 @@ pub(super) trait Carrier: Send + Sync {
         false
     }
 
+    /// Returns the process group behind the connection; `None` if there is none on this machine, or
+    /// if it is another's.
+    fn process_group(&self) -> Option<u32> {
+        None
+    }
+
     /// Returns whether the connection is to the pool of the process, which speaks every era and
     /// says itself why a server cannot be connected.
     fn is_pooled(&self) -> bool {

@@ -57,6 +57,7 @@ impl Upstream {
             subscriptions: Arc::default(),
             stale: Arc::default(),
             status: Lock::new(Status::new()),
+            stderr: Arc::default(),
             commands,
             stop: context.stop.child_token(),
         });
@@ -123,6 +124,11 @@ impl Upstream {
         let noise =
             self.0.current.load().as_ref().and_then(|connection| connection.noise.describe());
         Status { noise, ..self.0.status.lock().clone() }
+    }
+
+    /// Returns the last lines of standard error, oldest first.
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.0.stderr.lines()
     }
 
     /// Returns the server awake: connected already, or woken or loaded now, in one attempt that all

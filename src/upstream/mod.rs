@@ -30,7 +30,9 @@ mod opener;
 mod process;
 #[cfg(unix)]
 mod process_group;
+mod process_memory;
 mod question;
+mod recent_stderr;
 mod server_observer;
 mod server_pool;
 mod server_state;
@@ -51,6 +53,7 @@ pub(crate) use handle::Upstream;
 pub(crate) use lease::Lease;
 pub(crate) use opener::Opener;
 pub(crate) use process::LINEAGE_VARIABLE;
+pub(crate) use process_memory::memory_of_groups;
 pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};
 pub(crate) use server_pool::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool};

@@ -11,7 +11,9 @@ use super::{
     http::{HttpClient, HttpConnector},
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
+    recent_stderr::RecentStderr,
     server_pool::{Joining, PoolStream, PooledConnection, ProcessServices},
+    stderr::StderrTargets,
 };
 use crate::{
     catalog::ServerCatalog,
@@ -43,6 +45,8 @@ pub(super) struct Opening<'a> {
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// The server's catalog, as soon as it is known.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    /// Receives the lines of standard error.
+    pub(super) stderr: Arc<RecentStderr>,
     /// Receives the messages of the server.
     pub(super) inbound: ServerInbound,
     /// The queue of messages to the server.
@@ -86,7 +90,7 @@ impl Opener {
 impl OpenConnection for SystemOpener {
     fn open<'a>(&'a self, opening: Opening<'a>) -> OpeningFuture<'a> {
         Box::pin(async move {
-            let Opening { config, inbound, outbox, tasks, .. } = opening;
+            let Opening { config, stderr, inbound, outbox, tasks, .. } = opening;
             let transport = config.transport.as_ref().map_err(Clone::clone)?;
             let carrier: Box<dyn Carrier> = match transport {
                 Transport::Stdio(launch) => {
@@ -95,8 +99,8 @@ impl OpenConnection for SystemOpener {
                         let pooled = PooledConnection::start(stream, inbound, outbox, limit, tasks);
                         return Ok(Box::new(pooled) as Box<dyn Carrier>);
                     }
-                    let mask = Mask::of(config);
-                    Box::new(run_process(launch, mask, inbound, outbox, self, tasks)?)
+                    let output = StderrTargets { mask: Mask::of(config), recent: stderr };
+                    Box::new(run_process(launch, output, inbound, outbox, self, tasks)?)
                 }
                 Transport::Http(remote) => {
                     let connector = HttpConnector {
@@ -130,7 +134,7 @@ impl SystemOpener {
 /// Starts a process, and the tasks that carry messages between its pipes and the connection.
 fn run_process(
     launch: &Launch,
-    mask: Mask,
+    output: StderrTargets,
     inbound: ServerInbound,
     outbox: Outbox,
     system: &SystemOpener,
@@ -139,8 +143,14 @@ fn run_process(
     let SystemOpener { max_message_bytes, lineage, services, .. } = system;
     let watchdog = &services.watchdog;
     let peer = inbound.peer().clone();
-    let (process, StdioPipes { stdin, stdout }) =
-        ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
+    let (process, StdioPipes { stdin, stdout }) = ServerProcess::spawn(
+        inbound.server(),
+        launch,
+        output,
+        lineage.as_deref(),
+        watchdog,
+        tasks,
+    )?;
     let lines = LineReader::new(stdout, *max_message_bytes);
     // Both tasks end with the pipes: the writer when the outbox closes, the reader when the process
     // is gone.

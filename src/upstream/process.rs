@@ -19,15 +19,10 @@ use super::process_group::{group_exists, signal_group};
 use super::{
     AttemptError, Watchdog,
     carrier::{Carrier, CarrierFuture, ShutdownPolicy},
-    stderr::StderrReader,
+    stderr::{StderrReader, StderrTargets},
     strays::{self, MARK_VARIABLE},
 };
-use crate::{
-    base::run_blocking,
-    config::{Launch, Mask},
-    peer::Peer,
-    wire::standard_streams,
-};
+use crate::{base::run_blocking, config::Launch, peer::Peer, wire::standard_streams};
 
 /// The environment variable in which a dormouse finds the configs that its ancestors serve.
 pub(crate) const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
@@ -55,7 +50,7 @@ impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
         launch: &Launch,
-        mask: Mask,
+        output: StderrTargets,
         lineage: Option<&str>,
         watchdog: &Watchdog,
         tasks: &TaskTracker,
@@ -84,7 +79,7 @@ impl ServerProcess {
         let (exited, exit) = watch::channel(None);
         let kill = CancellationToken::new();
         tasks.spawn(own_child(child, exited, kill.clone()));
-        let stderr = StderrReader::listen(server.to_owned(), stderr, mask);
+        let stderr = StderrReader::listen(server.to_owned(), stderr, output);
         let process =
             Self { group, exit, kill, watchdog: watchdog.clone(), mark: own_mark, stderr };
         Ok((process, StdioPipes { stdin, stdout }))
@@ -178,6 +173,10 @@ impl Carrier for ServerProcess {
 
     fn must_end_before_next(&self) -> bool {
         true
+    }
+
+    fn process_group(&self) -> Option<u32> {
+        self.group
     }
 }
 

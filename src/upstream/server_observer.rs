@@ -32,6 +32,9 @@ pub(crate) enum ChangeAudience {
 
 /// The receiver of what one instance reports, which also answers its questions about the hosts.
 pub(crate) trait ServerObserver: Send + Sync + 'static {
+    /// Reports that the server has been connected, which took so long.
+    fn connected(&self, took: Duration);
+
     /// Publishes the server's catalog, which is live for the first time or has changed. `origin` is
     /// the cause of the load.
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience);

@@ -24,6 +24,22 @@ pub(crate) enum Phase {
     Disabled,
 }
 
+impl Phase {
+    /// Returns the word of reports and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unloaded => "unloaded",
+            Self::Loading => "loading",
+            Self::Awake => "awake",
+            Self::Asleep => "asleep",
+            Self::BackingOff => "backing-off",
+            Self::AwaitingLogin => "awaiting-login",
+            Self::Evicted => "evicted",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Status {
     pub phase: Phase,
@@ -31,8 +47,10 @@ pub(crate) struct Status {
     pub strikes: u8,
     /// The time of the last connection, and how long connecting took.
     pub last_wake: Option<(SystemTime, ConnectTiming)>,
-    /// Whether the last connection was to the server of a pool.
+    /// True if the last connection was to the server of a pool.
     pub is_pooled: bool,
+    /// The process group of the last connection, if it was to a process of this one.
+    pub process_group: Option<u32>,
     /// The reason that the server could not be connected, or how it ended, since the last
     /// connection.
     pub last_error: Option<String>,
@@ -49,6 +67,7 @@ impl Status {
             strikes: 0,
             last_wake: None,
             is_pooled: false,
+            process_group: None,
             last_error: None,
             noise: None,
             retry_at: None,

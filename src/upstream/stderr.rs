@@ -8,6 +8,7 @@ use std::{
 
 use tokio::{process::ChildStderr, task::AbortHandle};
 
+use super::recent_stderr::RecentStderr;
 use crate::{
     base::{Lock, visible},
     config::Mask,
@@ -32,6 +33,13 @@ pub(super) struct StderrReader {
     listener: AbortHandle,
 }
 
+/// The receiver of the lines, and the secrets that it does not get.
+pub(super) struct StderrTargets {
+    /// Removes secrets that the server repeats.
+    pub(super) mask: Mask,
+    pub(super) recent: Arc<RecentStderr>,
+}
+
 /// The first lines and the last ones.
 #[derive(Default)]
 struct StderrLines {
@@ -40,11 +48,11 @@ struct StderrLines {
 }
 
 impl StderrReader {
-    /// Starts to read. `mask` removes secrets that the server repeats.
-    pub(super) fn listen(server: String, stderr: ChildStderr, mask: Mask) -> Self {
+    /// Starts to read.
+    pub(super) fn listen(server: String, stderr: ChildStderr, targets: StderrTargets) -> Self {
         let lines = Arc::<Lock<StderrLines>>::default();
         // Aborted on drop, since a grandchild may keep the pipe open forever.
-        let listener = tokio::spawn(listen(server, stderr, mask, lines.clone())).abort_handle();
+        let listener = tokio::spawn(listen(server, stderr, targets, lines.clone())).abort_handle();
         Self { lines, listener }
     }
 
@@ -110,7 +118,13 @@ fn names_error(line: &str) -> bool {
             .any(|word| lower.contains(word))
 }
 
-async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<StderrLines>>) {
+async fn listen(
+    server: String,
+    stderr: ChildStderr,
+    targets: StderrTargets,
+    kept: Arc<Lock<StderrLines>>,
+) {
+    let StderrTargets { mask, recent } = targets;
     let mut lines = LineReader::new(stderr, MAX_LINE_BYTES);
     let mut allowance = LogAllowance::new();
     while let Ok(Some(line)) = lines.next().await {
@@ -128,6 +142,7 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<
             }
             LogDecision::No => {}
         }
+        recent.push(text.clone());
         lock(&kept).push(text);
     }
 }

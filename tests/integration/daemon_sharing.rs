@@ -214,7 +214,7 @@ async fn status_advises_to_share_and_share_does_it() {
     }
     assert_eq!(hosts[0].started("a").len(), 4, "one process for all");
     let (_, status) = home.run(&["status"]).await;
-    assert!(!status.contains("dormouse share") && !status.contains('×'), "{status}");
+    assert!(!status.contains("dormouse share") && !status.contains("awake ×"), "{status}");
     assert_eq!(status.lines().last(), Some("a: one process for 3 hosts saves 2"));
     let (_, daemon) = home.command(&["status"]).await;
     assert_eq!(daemon.lines().last(), Some("  shared: a, in use by 3"));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     (
         "cli",
         &[
@@ -12,6 +12,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "control",
             "daemon",
             "downstream",
+            "telemetry",
             "proxy",
             "surface",
             "upstream",
@@ -26,8 +27,9 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         ],
     ),
     ("apps", &["config", "base"]),
+    ("telemetry", &["proxy", "upstream", "protocol", "wire", "catalog", "config", "base"]),
     ("demo", &["peer", "protocol", "wire", "base"]),
-    ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
+    ("control", &["telemetry", "proxy", "upstream", "auth", "catalog", "config", "base"]),
     ("daemon", &["protocol", "wire", "base"]),
     (
         "downstream",

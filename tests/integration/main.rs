@@ -2,6 +2,7 @@
 
 mod activate;
 mod app_files;
+mod call_log;
 mod catalogs;
 mod clients;
 mod commands;
@@ -47,5 +48,6 @@ mod secrecy;
 mod sharing;
 mod support;
 mod surface;
+mod telemetry;
 mod tooling;
 mod upgrade;

@@ -94,7 +94,7 @@ fn status(config: &Path, json: bool) -> anyhow::Result<ExitCode> {
         let uptime = humantime::format_duration(Duration::from_secs(*uptime_seconds));
         let (version, config) = (build.version(), config.display());
         outln!("dormouse {version}, process {pid}, with {config}; up {uptime}; hosts: {hosts}");
-        for SharedProcess { server, users } in shared {
+        for SharedProcess { server, users, .. } in shared {
             outln!("  shared: {}, in use by {users}", visible(server));
         }
     }

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     base::Lock,
     daemon::{Build, DaemonCommand, DaemonStatus, EndReason, Hello, SharedProcess, Welcome},
-    downstream::DaemonPool,
-    upstream::{ProcessServices, ServerPool, Watchdog},
+    downstream::{DaemonPool, RunningServer},
+    upstream::{ProcessServices, ServerPool, Watchdog, memory_of_groups},
 };
 
 /// A process that serves hosts, as the threads of its clients see it.
@@ -128,14 +128,17 @@ impl DaemonState {
     /// Obeys a command. Returns the state before it, or `None` if the daemon is ending already.
     pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
         let DaemonIdentity { config, build, pool } = self.daemon.as_ref()?;
-        let shared = |(server, users)| SharedProcess { server, users };
+        let shared = |RunningServer { name, users, fleet }: RunningServer| {
+            let groups = fleet.operator().process_groups();
+            SharedProcess { server: name, users, memory: memory_of_groups(&groups) }
+        };
         let status = DaemonStatus {
             pid: std::process::id(),
             build: build.clone(),
             config: config.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
             hosts: self.connections.borrow().hosts,
-            shared: pool.users().into_iter().map(shared).collect(),
+            shared: pool.running().into_iter().map(shared).collect(),
         };
         let is_obeyed = match command {
             DaemonCommand::Status => !self.is_ending(),

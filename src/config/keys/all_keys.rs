@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{
     DaemonSettings, HttpSettings, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
-    ServerSettings, group::classes, key_class::KeyClass,
+    ServerSettings, TelemetrySettings, group::classes, key_class::KeyClass,
 };
 
 /// Returns the keys of the file as a whole, with their classes.
@@ -13,6 +13,7 @@ fn keys_of_file() -> Vec<(String, KeyClass)> {
         classes::<ListSettings>(),
         classes::<LoadSettings>(),
         classes::<DaemonSettings>(),
+        classes::<TelemetrySettings>(),
         classes::<ServerSettings>(),
         classes::<Limits>(),
         classes::<HttpSettings>(),

@@ -18,6 +18,7 @@ mod profile;
 mod root_entry;
 mod server_entry;
 mod server_settings;
+mod telemetry_settings;
 mod unlimited;
 
 pub(super) use all_keys::is_secret;
@@ -40,3 +41,4 @@ pub(super) use root_entry::RootEntry;
 pub(super) use server_entry::{ENABLED, SURFACE_OF_ENDPOINT, ServerEntry, TransportKind};
 pub(crate) use server_entry::{Isolation, Protocol, Startup};
 pub(crate) use server_settings::{Pin, ServerSettings};
+pub(crate) use telemetry_settings::{CallLogging, TelemetrySettings};

@@ -9,7 +9,7 @@ pub(super) const HEALTH_CHECKS: [(&str, &str); 4] =
     [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/_healthz", "ok\n"), ("/_readyz", "ready\n")];
 
 /// First segments, in addition to those of health checks, that are never a server's name.
-const OWN_SEGMENTS: [&str; 4] = ["api", "mcp", "sse", "messages"];
+const OWN_SEGMENTS: [&str; 5] = ["api", "metrics", "mcp", "sse", "messages"];
 
 pub(super) fn is_health_check(path: &str) -> bool {
     HEALTH_CHECKS.iter().any(|(known, _)| *known == path)
@@ -24,7 +24,7 @@ pub(super) fn is_own_segment(segment: &str) -> bool {
 /// The part of dormouse that a path gives access to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PathScope<'a> {
-    /// The control API.
+    /// The control API, and the metrics.
     Api,
     /// The endpoint of the server with this name.
     Server(Cow<'a, str>),
@@ -34,7 +34,7 @@ pub(super) enum PathScope<'a> {
 
 impl<'a> PathScope<'a> {
     pub(super) fn of(path: &'a str) -> Self {
-        if path.starts_with("/api/") {
+        if path.starts_with("/api/") || path == "/metrics" {
             return Self::Api;
         }
         let Some(rest) = path.strip_prefix("/servers/") else { return Self::AllServers };
@@ -53,5 +53,6 @@ mod tests {
         assert_eq!(PathScope::of("/servers/a"), PathScope::Server("a".into()));
         assert_eq!(PathScope::of("/mcp"), PathScope::AllServers);
         assert_eq!(PathScope::of("/api/v1/servers/a"), PathScope::Api);
+        assert_eq!(PathScope::of("/metrics"), PathScope::Api);
     }
 }

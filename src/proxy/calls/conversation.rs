@@ -94,7 +94,8 @@ pub(super) async fn begin(
     let route = QuestionRoute::Gathered(gathered);
     let entry = InFlightCall::new(&call, request.lease.peer(), request.caller, route);
     let entered = request.fleet.calls.in_flight.enter(request.instance, entry);
-    let (method, params) = (request.method.to_owned(), request.adapted(params));
+    let params = request.recorder.send(&request.lease, call.id(), request.adapted(params));
+    let method = request.method.to_owned();
     let conversation = Conversation {
         call: Box::pin(async move { call.send(&method, params).await }),
         questions: CallQuestions { arriving, open: Vec::new(), asked: 0 },

@@ -80,7 +80,8 @@ impl LeasedRequest<'_> {
         let route = QuestionRoute::Requests;
         let entry = InFlightCall::new(&call, self.lease.peer(), self.caller, route);
         let _entered = self.fleet.calls.in_flight.enter(self.instance, entry);
-        let outcome = call.send(self.method, self.adapted(params)).await?;
+        let params = self.recorder.send(&self.lease, call.id(), self.adapted(params));
+        let outcome = call.send(self.method, params).await?;
         Ok(self.answered(outcome))
     }
 }

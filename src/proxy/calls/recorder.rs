@@ -1,15 +1,25 @@
 //! The stage *record*: the end of a request becomes an event, once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use tokio::time::Instant;
 
 use super::{call::Call, forward_error::ForwardError};
 use crate::{
-    base::Lock,
-    proxy::{CallEnding, EndedCall, Event, Fleet, HostId, events::Events},
+    base::{Lock, shortened},
+    config::{ServerConfig, Transport},
+    peer::CallError,
+    protocol::error,
+    proxy::{
+        CallFault, EndedCall, Fleet, SentCall, Span, TimeSpan,
+        events::{Bodies, Events},
+    },
+    upstream::Lease,
     wire::{Outcome, Raw, edit},
 };
+
+/// Maximum length of what a request names, in characters.
+const MAX_SUBJECT_CHARS: usize = 1024;
 
 /// Sends the event that a request has ended, once for all clones: when it is finished, or when the
 /// last clone is dropped, because the host has cancelled the request or never came back with
@@ -26,68 +36,134 @@ struct OpenRecord {
 /// A request that has not ended.
 struct OpenCall {
     began: Instant,
-    host: HostId,
-    server: String,
-    method: String,
+    /// The time of the last sending.
+    sent: Option<Instant>,
+    config: Arc<ServerConfig>,
+    /// The span of the host's request.
+    parent: Option<Arc<Span>>,
     params: Option<Raw>,
+    /// The call, as far as it is known.
+    call: EndedCall,
 }
 
 impl Recorder {
-    /// Begins the record of a call. Without a listener nothing is recorded.
+    /// Begins the record of a call. If nobody hears of it, nothing is recorded.
     pub(super) fn begin(fleet: &Fleet, call: &Call<'_>) -> Self {
         if !fleet.events.has_listeners() {
             return Self(None);
         }
+        let config = fleet.servers.config(call.server);
         let open = OpenCall {
             began: Instant::now(),
-            host: call.caller.host.id(),
-            server: fleet.servers.config(call.server).name.clone(),
-            method: call.method.to_owned(),
+            sent: None,
+            parent: call.caller.span.clone(),
             params: call.params.clone(),
+            call: EndedCall {
+                host: call.caller.host.id(),
+                client: call.caller.client.clone(),
+                server: config.name.clone(),
+                method: call.method.to_owned(),
+                subject: call.params.as_ref().and_then(subject_of),
+                time: TimeSpan { began: SystemTime::now(), took: std::time::Duration::ZERO },
+                sent: None,
+                bytes_in: call.params.as_ref().map_or(0, Raw::len),
+                bytes_out: 0,
+                fault: None,
+            },
+            config,
         };
         let events = fleet.events.clone();
         Self(Some(Arc::new(OpenRecord { events, open: Lock::new(Some(open)) })))
     }
 
+    /// Notes that the request is sent now, under this id. Returns the parameters, which name the
+    /// span of the sending if it is a part of a trace.
+    pub(super) fn send(&self, lease: &Lease, id: u64, params: Option<Raw>) -> Option<Raw> {
+        let Some(record) = &self.0 else { return params };
+        let mut open = record.open.lock();
+        let Some(open) = open.as_mut() else { return params };
+        let span = open.parent.as_ref().map(|parent| Arc::new(parent.child()));
+        open.sent = Some(Instant::now());
+        open.call.sent = Some(SentCall {
+            time: TimeSpan { began: SystemTime::now(), ..open.call.time },
+            is_remote: matches!(open.config.transport, Ok(Transport::Http(_))),
+            id,
+            protocol: lease.greeting().version.clone(),
+            span: span.clone(),
+        });
+        match span {
+            Some(span) => Some(span.context.in_params(params)),
+            None => params,
+        }
+    }
+
     /// Sends the event. The first of several ends counts.
     pub(super) fn finish(&self, answered: &Result<Outcome, ForwardError>) {
         let Some(record) = &self.0 else { return };
-        let is_error = |result: &Raw| {
-            edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true")
-        };
-        record.end(match answered {
-            Ok(Ok(result)) if is_error(result) => CallEnding::Failed,
-            Ok(Ok(_)) => CallEnding::Succeeded,
-            Ok(Err(_)) => CallEnding::Refused,
+        let answer = match answered {
+            Ok(Ok(answer) | Err(answer)) => Some(answer),
             // The same request is made again.
             Err(ForwardError::Superseded | ForwardError::Asks(_)) => {
                 *record.open.lock() = None;
                 return;
             }
-            Err(_) => CallEnding::Unanswered,
-        });
+            Err(_) => None,
+        };
+        let fault = match answered {
+            Ok(outcome) => fault_of(outcome),
+            Err(error) => Some(fault_without_answer(error)),
+        };
+        record.end(answer, fault);
+    }
+}
+
+/// Returns the reason that an answered request has not succeeded.
+pub(in crate::proxy) fn fault_of(outcome: &Outcome) -> Option<CallFault> {
+    match outcome {
+        Ok(result) => {
+            let is_error = edit::get(result, "isError");
+            is_error.is_some_and(|it| it.as_bytes() == b"true").then_some(CallFault::Tool)
+        }
+        Err(answer) => Some(CallFault::Refused(error::code(answer))),
+    }
+}
+
+/// Returns the tool, prompt or URI that the parameters of a request name.
+pub(in crate::proxy) fn subject_of(params: &Raw) -> Option<String> {
+    let subject = edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri"))?;
+    Some(shortened(&subject, MAX_SUBJECT_CHARS))
+}
+
+fn fault_without_answer(error: &ForwardError) -> CallFault {
+    match error {
+        ForwardError::Load(_) => CallFault::NotLoaded,
+        ForwardError::NotLoggedIn { .. }
+        | ForwardError::Call { cause: CallError::Unauthorized(_), .. } => CallFault::NotLoggedIn,
+        ForwardError::SwitchedOff { .. } | ForwardError::Blocked { .. } => CallFault::Forbidden,
+        ForwardError::Call { cause: CallError::TimedOut(_), .. } => CallFault::TimedOut,
+        ForwardError::Died { .. }
+        | ForwardError::Call { .. }
+        | ForwardError::Superseded
+        | ForwardError::Asks(_) => CallFault::Unreachable,
     }
 }
 
 impl OpenRecord {
-    fn end(&self, ending: CallEnding) {
-        let Some(call) = self.open.lock().take() else { return };
-        let subject = call.params.as_ref().and_then(|params| {
-            edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri"))
-        });
-        self.events.send(Event::CallEnded(EndedCall {
-            host: call.host,
-            server: call.server,
-            method: call.method,
-            subject,
-            took: call.began.elapsed(),
-            ending,
-        }));
+    fn end(&self, answer: Option<&Raw>, fault: Option<CallFault>) {
+        let Some(open) = self.open.lock().take() else { return };
+        let OpenCall { began, sent, config, params, mut call, .. } = open;
+        call.time.took = began.elapsed();
+        if let (Some(at), Some(sent)) = (sent, &mut call.sent) {
+            sent.time.took = at.elapsed();
+        }
+        call.bytes_out = answer.map_or(0, Raw::len);
+        call.fault = fault;
+        self.events.end_call(call, Bodies { params: params.as_ref(), answer, config: &config });
     }
 }
 
 impl Drop for OpenRecord {
     fn drop(&mut self) {
-        self.end(CallEnding::Unanswered);
+        self.end(None, Some(CallFault::Cancelled));
     }
 }

@@ -263,7 +263,8 @@ async fn renew_under(fault: Fault, snapshot: &str) {
     assert!(is_in, "{said}");
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
-    let before = (files(&user.home.path().join("data")), authority.token_requests().len());
+    let logins = user.home.path().join("data/dormouse/logins");
+    let before = (files(&logins), authority.token_requests().len());
     disks.fail();
     authority.expire_tokens();
     let refusal = redacted(&host.use_g().await);
@@ -271,7 +272,7 @@ async fn renew_under(fault: Fault, snapshot: &str) {
     let (_, cause) = rest.split_once('.').unwrap();
     insta::assert_snapshot!(snapshot, format!("{before_key}logins/<login>.{cause}"));
     assert_eq!(authority.token_requests().len(), before.1, "the refresh token is not used up");
-    assert_eq!(files(&user.home.path().join("data")), before.0);
+    assert_eq!(files(&logins), before.0);
     disks.recover();
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), before.1 + 1);

@@ -1,6 +1,7 @@
 //! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
+mod collector;
 mod daemon;
 #[cfg(target_os = "linux")]
 pub mod faults;
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
+pub use collector::{Collector, attribute};
 pub use daemon::{DaemonHome, by_daemon, echo};
 pub use golden::Golden;
 pub use home::{AppFixture, Home, USER_CONFIG, app_files};

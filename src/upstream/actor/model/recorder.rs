@@ -52,6 +52,8 @@ impl Recorder {
 }
 
 impl ServerObserver for Recorder {
+    fn connected(&self, _: Duration) {}
+
     fn live(&self, catalog: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {
         let tool = catalog.tools.first().map_or("v0", |tool| tool.name.as_str());
         self.see(Seen::Live(tool[1..].parse().expect("a version")));

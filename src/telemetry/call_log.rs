@@ -1,0 +1,218 @@
+//! The log of calls on disk: files of one JSON text per line, each written by one process.
+//!
+//! A process begins a file with its first call, and another when the file is full. It then removes
+//! the oldest files of the directory. So nothing is locked, and no line is torn by another process.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tokio::sync::mpsc;
+
+use super::CallRecord;
+use crate::base::{make_private, make_private_directory, run_blocking};
+
+/// Size at which a process begins another file, in bytes.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Size of all files of a directory from which the oldest are removed, in bytes.
+const MAX_DIRECTORY_BYTES: u64 = 32 * 1024 * 1024;
+/// Maximum number of calls that wait to be written. Further calls are counted as missing.
+const MAX_WAITING: usize = 4096;
+/// Maximum number of calls that are written at once.
+const MAX_BATCH: usize = 256;
+/// Maximum length of a line that is read, in bytes.
+const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;
+const EXTENSION: &str = "jsonl";
+
+/// The directory with the log of the calls of one config.
+#[derive(Clone, Debug)]
+pub(crate) struct CallLogDirectory(PathBuf);
+
+/// The sender of calls to the log.
+pub(super) struct CallLog {
+    lines: mpsc::Sender<Arc<CallRecord>>,
+    missing: Arc<AtomicU64>,
+}
+
+/// The task that writes the log; it ends, with all calls written, when its [`CallLog`] is dropped.
+pub(super) struct CallLogWriter {
+    directory: CallLogDirectory,
+    lines: mpsc::Receiver<Arc<CallRecord>>,
+    missing: Arc<AtomicU64>,
+}
+
+impl CallLogDirectory {
+    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+
+    /// Makes the two ends of a log in this directory. Nothing is created before the first call.
+    pub(super) fn open(self) -> (CallLog, CallLogWriter) {
+        let (sender, lines) = mpsc::channel(MAX_WAITING);
+        let missing = Arc::<AtomicU64>::default();
+        let log = CallLog { lines: sender, missing: missing.clone() };
+        (log, CallLogWriter { directory: self, lines, missing })
+    }
+
+    /// Returns the files of the log, oldest first.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|it| it == EXTENSION);
+        let mut files: Vec<PathBuf> = paths.filter(is_log).collect();
+        files.sort();
+        files
+    }
+
+    /// Returns the path of a new file. Names sort by the time of the beginning.
+    fn new_path(&self) -> PathBuf {
+        static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        self.0.join(format!("{now:015}-{}-{number}.{EXTENSION}", std::process::id()))
+    }
+
+    /// Creates a file, and removes the oldest ones if all are too large together.
+    fn begin_file(&self) -> io::Result<File> {
+        make_private_directory(&self.0)?;
+        let mut files = self.files();
+        let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+        let mut all: u64 = files.iter().map(size).sum();
+        files.reverse();
+        while all > MAX_DIRECTORY_BYTES - MAX_FILE_BYTES
+            && let Some(oldest) = files.pop()
+        {
+            all -= size(&oldest);
+            // Another process may have removed it.
+            let _ = fs::remove_file(oldest);
+        }
+        let path = self.new_path();
+        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        make_private(&path)?;
+        Ok(file)
+    }
+}
+
+impl CallLog {
+    pub(super) fn write(&self, call: Arc<CallRecord>) {
+        if self.lines.try_send(call).is_err() {
+            self.missing.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl CallLogWriter {
+    /// Writes calls until there will be no more.
+    pub(super) async fn run(mut self) {
+        let mut file = None;
+        let mut is_failing = false;
+        loop {
+            let mut calls = Vec::new();
+            if self.lines.recv_many(&mut calls, MAX_BATCH).await == 0 {
+                return;
+            }
+            let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
+            let (directory, open) = (self.directory.clone(), file.take());
+            let written = run_blocking(move || append(&directory, open, &calls)).await;
+            match written {
+                Some(Ok(open)) => file = Some(open),
+                Some(Err(error)) if !std::mem::replace(&mut is_failing, true) => {
+                    tracing::warn!(%error, "cannot write the log of calls");
+                    self.missing.fetch_add(count, Ordering::Relaxed);
+                }
+                _ => {
+                    self.missing.fetch_add(count, Ordering::Relaxed);
+                }
+            }
+            let missing = self.missing.load(Ordering::Relaxed);
+            if file.is_some() && missing > 0 {
+                tracing::warn!(missing, "calls are missing in the log of calls");
+                self.missing.fetch_sub(missing, Ordering::Relaxed);
+                is_failing = false;
+            }
+        }
+    }
+}
+
+/// Appends the calls to the file, or to another one if it is full. Returns the file.
+fn append(
+    directory: &CallLogDirectory,
+    open: Option<File>,
+    calls: &[Arc<CallRecord>],
+) -> io::Result<File> {
+    let has_room = |file: &File| file.metadata().is_ok_and(|it| it.len() < MAX_FILE_BYTES);
+    let mut file = match open.filter(has_room) {
+        Some(file) => file,
+        None => directory.begin_file()?,
+    };
+    let mut lines = Vec::new();
+    for call in calls {
+        serde_json::to_writer(&mut lines, call)?;
+        lines.push(b'\n');
+    }
+    file.write_all(&lines)?;
+    Ok(file)
+}
+
+/// A reader of the log that gets what is appended later, too.
+pub(crate) struct FollowedLog {
+    directory: CallLogDirectory,
+    files: Vec<FollowedFile>,
+}
+
+struct FollowedFile {
+    path: PathBuf,
+    /// The number of bytes that have been read.
+    position: u64,
+}
+
+impl FollowedLog {
+    pub(crate) fn new(directory: CallLogDirectory) -> Self {
+        Self { directory, files: Vec::new() }
+    }
+
+    /// Returns the calls since the last time, oldest first. Lines that are no calls are left out:
+    /// a newer dormouse may have written them.
+    pub(crate) fn next(&mut self) -> Vec<CallRecord> {
+        let present = self.directory.files();
+        self.files.retain(|file| present.contains(&file.path));
+        for path in present {
+            if self.files.iter().all(|file| file.path != path) {
+                self.files.push(FollowedFile { path, position: 0 });
+            }
+        }
+        let mut calls = Vec::new();
+        for file in &mut self.files {
+            // Another process may have removed the file.
+            let _ = file.read(&mut calls);
+        }
+        calls.sort_by(|a: &CallRecord, b| a.at.cmp(&b.at));
+        calls
+    }
+}
+
+impl FollowedFile {
+    fn read(&mut self, calls: &mut Vec<CallRecord>) -> io::Result<()> {
+        let mut file = File::open(Path::new(&self.path))?;
+        file.seek(SeekFrom::Start(self.position))?;
+        let mut lines = BufReader::new(file);
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+            let is_whole = line.ends_with(b"\n") || line.len() as u64 == MAX_LINE_BYTES;
+            if !is_whole {
+                // The rest of the line is not written yet.
+                return Ok(());
+            }
+            self.position += read as u64;
+            calls.extend(serde_json::from_slice::<CallRecord>(&line).ok());
+        }
+    }
+}

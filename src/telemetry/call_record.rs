@@ -1,0 +1,200 @@
+//! One call as the log of calls keeps it and the API reports it.
+
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::{
+    base::shortened,
+    catalog::estimated_tokens,
+    config::Mask,
+    protocol::ClientIdentity,
+    proxy::{Bodies, CallFault, EndedCall},
+    wire::{Raw, edit},
+};
+
+/// Maximum length of a name that others have chosen, in characters.
+const MAX_NAME_CHARS: usize = 200;
+/// Maximum length of the text of arguments or of a result, in characters.
+const MAX_TEXT_CHARS: usize = 64 * 1024;
+/// Maximum length of a secret that is masked wherever it is in the text.
+const MAX_SECRET_CHARS: usize = 8 * 1024;
+
+/// A request to a server that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallRecord {
+    /// The time of the host's request, in the form of RFC 3339 with milliseconds.
+    pub at: String,
+    pub pid: u32,
+    /// The number of the host's session in that process.
+    pub host: u64,
+    /// The name and the version that the host gives itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    pub server: String,
+    /// The MCP method.
+    pub method: String,
+    /// The tool or prompt, in the server's own words, or the URI without what may be secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Milliseconds from the host's request to the answer, with waking and logging in.
+    pub took_ms: f64,
+    /// Milliseconds of these since the request was sent to the server; missing if it was not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_ms: Option<f64>,
+    /// The size of the parameters, in bytes.
+    pub bytes_in: usize,
+    /// The size of the result or of the error object, in bytes.
+    pub bytes_out: usize,
+    /// An estimate of the tokens that the parameters cost.
+    pub tokens_in: usize,
+    /// An estimate of the tokens that the result costs.
+    pub tokens_out: usize,
+    pub outcome: CallOutcome,
+    /// The kind of the failure: `tool_error`, a code of JSON-RPC, or a word of dormouse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The arguments, without secrets of the config; only if the config asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// The result or the error object, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+}
+
+/// The way in which a request to a server has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CallOutcome {
+    /// With a result.
+    Succeeded,
+    /// With a result that says `isError`.
+    Failed,
+    /// With an error object.
+    Refused,
+    /// Without an answer of the server.
+    Unanswered,
+}
+
+impl CallRecord {
+    pub(crate) fn of(call: &EndedCall) -> Self {
+        Self {
+            at: timestamp(call.time.began),
+            pid: std::process::id(),
+            host: call.host.0,
+            client: client_name(&call.client),
+            server: call.server.clone(),
+            method: shortened(&call.method, MAX_NAME_CHARS),
+            name: call.subject.as_deref().map(|subject| {
+                let subject = without_secrets(subject);
+                shortened(&subject, MAX_NAME_CHARS)
+            }),
+            took_ms: milliseconds(call.time.took),
+            server_ms: call.sent.as_ref().map(|sent| milliseconds(sent.time.took)),
+            bytes_in: call.bytes_in,
+            bytes_out: call.bytes_out,
+            tokens_in: estimated_tokens(call.bytes_in),
+            tokens_out: estimated_tokens(call.bytes_out),
+            outcome: match call.fault {
+                None => CallOutcome::Succeeded,
+                Some(CallFault::Tool) => CallOutcome::Failed,
+                Some(CallFault::Refused(_)) => CallOutcome::Refused,
+                Some(_) => CallOutcome::Unanswered,
+            },
+            error: call.fault.map(CallFault::kind),
+            arguments: None,
+            result: None,
+        }
+    }
+
+    /// Adds the arguments and the result, without the secrets of the server's config.
+    pub(super) fn with_contents(self, bodies: Bodies<'_>) -> Self {
+        let mask = Mask::of(bodies.config);
+        let text = |raw: Raw| {
+            let text = String::from_utf8_lossy(raw.as_bytes());
+            // A secret across the end of the text is still whole when it is masked.
+            let start = shortened(&text, MAX_TEXT_CHARS + MAX_SECRET_CHARS);
+            shortened(&mask.masked(&start), MAX_TEXT_CHARS)
+        };
+        // `_meta` is between programs.
+        let arguments = bodies.params.map(|params| edit::without(params, &["_meta", "name"]));
+        Self { arguments: arguments.map(text), result: bodies.answer.cloned().map(text), ..self }
+    }
+}
+
+impl CallOutcome {
+    /// Returns the word of the log and of the API.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// Returns the name and the version that a host gives itself.
+pub(crate) fn client_name(client: &ClientIdentity) -> Option<String> {
+    let [name, version] = edit::get_each(client.info.as_ref()?, ["name", "version"]);
+    let name = name?.read::<String>().ok()?;
+    let version = version.and_then(|version| version.read::<String>().ok()).unwrap_or_default();
+    let both = format!("{name} {version}");
+    Some(shortened(both.trim_end(), MAX_NAME_CHARS))
+}
+
+/// Returns the time in the form of RFC 3339 with milliseconds.
+pub(super) fn timestamp(at: SystemTime) -> String {
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+/// Returns the duration in milliseconds, with three digits behind the point.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Returns a URI without its user, its query and its fragment, which may hold secrets. Other text
+/// is returned unchanged.
+pub(super) fn without_secrets(subject: &str) -> String {
+    let Some(mut url) = Url::parse(subject).ok().filter(Url::has_host) else {
+        return subject.split(['?', '#']).next().unwrap_or_default().to_owned();
+    };
+    if url.set_username("").is_err() || url.set_password(None).is_err() {
+        return format!("{}:", url.scheme());
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_in_a_uri_is_not_kept() {
+        for (uri, kept) in [
+            ("list_issues", "list_issues"),
+            ("file:///a/b.txt", "file:///a/b.txt"),
+            ("postgres://me:hunter2@db.local/x?token=1#2", "postgres://db.local/x"),
+            ("memo:note?token=1", "memo:note"),
+        ] {
+            assert_eq!(without_secrets(uri), kept);
+        }
+    }
+
+    #[test]
+    fn client_is_named_with_its_version() {
+        let named = |info: &str| {
+            let info = Some(Raw::parse(info.to_owned()).unwrap());
+            client_name(&ClientIdentity { info, ..ClientIdentity::ourselves() })
+        };
+        assert_eq!(named(r#"{"name":"a","version":"1"}"#).as_deref(), Some("a 1"));
+        assert_eq!(named(r#"{"name":"a"}"#).as_deref(), Some("a"));
+        assert_eq!(named(r#"{"version":"1"}"#), None);
+        assert_eq!(named(r#"{"name":7}"#), None);
+    }
+}

@@ -1,0 +1,22 @@
+//! The memory and the reports of dormouse's work: each part is a fold over the events of a fleet. Nothing here is on the way of a message.
+
+mod call_log;
+mod call_record;
+mod call_ring;
+mod fleet_telemetry;
+mod metric_names;
+mod metrics;
+mod operation;
+mod otlp;
+mod prometheus;
+mod savings;
+mod server_counts;
+mod span_record;
+
+pub(crate) use call_log::{CallLogDirectory, FollowedLog};
+pub(crate) use call_record::{CallOutcome, CallRecord, client_name};
+pub(crate) use fleet_telemetry::{FleetTelemetry, TelemetryParts};
+pub(crate) use otlp::ExportSettings;
+pub(crate) use prometheus::CONTENT_TYPE as METRICS_CONTENT_TYPE;
+pub(crate) use savings::SavingsReport;
+pub(crate) use server_counts::ServerTally;

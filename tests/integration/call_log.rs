@@ -1,0 +1,53 @@
+//! The log of calls: what it keeps of them, and how it is read.
+
+use serde_json::{Value, json};
+
+use crate::support::{DaemonHome, Host, Server};
+
+/// Returns the calls that `dormouse log` prints.
+async fn logged(home: &DaemonHome, arguments: &[&str]) -> Vec<Value> {
+    let (code, said) = home.run(&[&["log", "--json"], arguments].concat()).await;
+    assert_eq!(code, Some(0), "{said}");
+    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Waits until so many calls are in the log, and returns them.
+async fn logged_at_last(home: &DaemonHome, count: usize) -> Vec<Value> {
+    for _ in 0..100 {
+        let calls = logged(home, &[]).await;
+        if calls.len() >= count {
+            return calls;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("{count} calls are logged")
+}
+
+async fn echo(host: &mut Host, server: &str, text: &str) {
+    let call = json!({"tool_name": format!("{server}/echo"), "tool_input": {"text": text}});
+    host.call("use_tool", call).await;
+}
+
+#[tokio::test]
+async fn log_has_every_call_that_servers_counted() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    for number in 0..20 {
+        echo(&mut host, if number % 3 == 0 { "b" } else { "a" }, "x").await;
+    }
+    let calls = logged_at_last(&home, 20).await;
+    let of = |server: &str| calls.iter().filter(|call| call["server"] == *server).count();
+    for server in ["a", "b"] {
+        let counted = host.server_log(server);
+        let counted = counted.iter().filter(|line| line.starts_with("tools/call ")).count();
+        assert_eq!(of(server), counted, "{server}");
+    }
+    let first = &calls[0];
+    assert_eq!(
+        (&first["method"], &first["name"], &first["outcome"], &first["client"]),
+        (&json!("tools/call"), &json!("echo"), &json!("succeeded"), &json!("test 1"))
+    );
+    assert!(first["tookMs"].as_f64() >= first["serverMs"].as_f64(), "{first}");
+    let only_b = logged(&home, &["b", "-n", "2"]).await;
+    assert_eq!(only_b.iter().map(|call| &call["server"]).collect::<Vec<_>>(), ["b", "b"]);
+}
