@@ -14,6 +14,7 @@ mod relay;
 mod report;
 mod rows;
 mod search;
+mod telemetry;
 mod upstream;
 
 use std::process::ExitCode;

@@ -15,7 +15,7 @@ use crate::{
     http::HttpContender,
     process,
     report::{TableRow, as_json, median, print},
-    search,
+    search, telemetry,
 };
 
 const ROUNDS: usize = 7;
@@ -26,7 +26,7 @@ pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 15] = [
+const ROW_GROUPS: [(&str, MeasureRows); 16] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),
@@ -42,6 +42,7 @@ const ROW_GROUPS: [(&str, MeasureRows); 15] = [
     ("daemon-memory", daemon::memory),
     ("racing", daemon::racing_starts),
     ("hosts", daemon::twenty_hosts),
+    ("telemetry", telemetry::costs),
 ];
 
 /// Measures all groups, or those whose names contain `only`.

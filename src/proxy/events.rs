@@ -45,10 +45,10 @@ pub(crate) trait EventSink: Send + Sync {
     fn host_detached(&self, host: HostId, client: Option<&ClientIdentity>);
 
     /// A host has been answered. `result`: the result, if it is not an error object.
-    fn request_ended(&self, request: &EndedRequest, result: Option<&Raw>);
+    fn request_ended(&self, request: EndedRequest, result: Option<&Raw>);
 
     /// A request to a server has ended.
-    fn call_ended(&self, call: &EndedCall, bodies: Bodies<'_>);
+    fn call_ended(&self, call: Arc<EndedCall>, bodies: Bodies);
 
     /// Returns the span of a request that is recorded as a part of a trace. `meta`: the `_meta` of
     /// the request.
@@ -56,13 +56,12 @@ pub(crate) trait EventSink: Send + Sync {
 }
 
 /// The texts of a call.
-#[derive(Clone, Copy)]
-pub(crate) struct Bodies<'a> {
-    pub params: Option<&'a Raw>,
+pub(crate) struct Bodies {
+    pub params: Option<Raw>,
     /// The result or the error object.
-    pub answer: Option<&'a Raw>,
+    pub answer: Option<Raw>,
     /// The entry of the server, which has its secrets.
-    pub config: &'a ServerConfig,
+    pub config: Arc<ServerConfig>,
 }
 
 /// The time that something took.
@@ -190,13 +189,12 @@ impl Events {
         self.0.sink.get().map(AsRef::as_ref)
     }
 
-    pub(super) fn end_call(&self, call: EndedCall, bodies: Bodies<'_>) {
+    pub(super) fn end_call(&self, call: EndedCall, bodies: Bodies) {
+        let call = Arc::new(call);
         if let Some(sink) = self.sink() {
-            sink.call_ended(&call, bodies);
+            sink.call_ended(call.clone(), bodies);
         }
-        if self.0.listeners.receiver_count() > 0 {
-            self.send(Event::CallEnded(Arc::new(call)));
-        }
+        self.send(Event::CallEnded(call));
     }
 
     /// Returns whether anyone hears of the ends of calls.

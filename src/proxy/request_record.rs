@@ -46,7 +46,7 @@ impl<'a> RequestRecord<'a> {
         let Some(mut request) = self.request.take() else { return };
         request.time.took = self.began.elapsed();
         request.fault = fault;
-        self.sink.request_ended(&request, result);
+        self.sink.request_ended(request, result);
     }
 }
 

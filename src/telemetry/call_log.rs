@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -24,9 +24,9 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Size of all files of a directory from which the oldest are removed, in bytes.
 const MAX_DIRECTORY_BYTES: u64 = 32 * 1024 * 1024;
 /// Maximum number of calls that wait to be written. Further calls are counted as missing.
-const MAX_WAITING: usize = 4096;
-/// Maximum number of calls that are written at once.
-const MAX_BATCH: usize = 256;
+const MAX_WAITING: usize = 16 * 1024;
+/// Maximum size of the arguments and results that wait to be written, in bytes.
+const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum length of a line that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 4 * 1024 * 1024;
 const EXTENSION: &str = "jsonl";
@@ -38,14 +38,22 @@ pub(crate) struct CallLogDirectory(PathBuf);
 /// The sender of calls to the log.
 pub(super) struct CallLog {
     lines: mpsc::Sender<Arc<CallRecord>>,
-    missing: Arc<AtomicU64>,
+    counts: Arc<LogCounts>,
+}
+
+#[derive(Default)]
+struct LogCounts {
+    /// Calls that were not written, and are not reported yet.
+    missing: AtomicU64,
+    /// The size of the arguments and results that wait.
+    waiting_bytes: AtomicUsize,
 }
 
 /// The task that writes the log; it ends, with all calls written, when its [`CallLog`] is dropped.
 pub(super) struct CallLogWriter {
     directory: CallLogDirectory,
     lines: mpsc::Receiver<Arc<CallRecord>>,
-    missing: Arc<AtomicU64>,
+    counts: Arc<LogCounts>,
 }
 
 impl CallLogDirectory {
@@ -56,9 +64,9 @@ impl CallLogDirectory {
     /// Makes the two ends of a log in this directory. Nothing is created before the first call.
     pub(super) fn open(self) -> (CallLog, CallLogWriter) {
         let (sender, lines) = mpsc::channel(MAX_WAITING);
-        let missing = Arc::<AtomicU64>::default();
-        let log = CallLog { lines: sender, missing: missing.clone() };
-        (log, CallLogWriter { directory: self, lines, missing })
+        let counts = Arc::<LogCounts>::default();
+        let log = CallLog { lines: sender, counts: counts.clone() };
+        (log, CallLogWriter { directory: self, lines, counts })
     }
 
     /// Returns the files of the log, oldest first.
@@ -102,8 +110,12 @@ impl CallLogDirectory {
 
 impl CallLog {
     pub(super) fn write(&self, call: Arc<CallRecord>) {
-        if self.lines.try_send(call).is_err() {
-            self.missing.fetch_add(1, Ordering::Relaxed);
+        let LogCounts { missing, waiting_bytes } = &*self.counts;
+        let bytes = call.content_bytes();
+        let waiting = waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if waiting + bytes > MAX_WAITING_BYTES || self.lines.try_send(call).is_err() {
+            waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            missing.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -113,30 +125,38 @@ impl CallLogWriter {
     pub(super) async fn run(mut self) {
         let mut file = None;
         let mut is_failing = false;
-        loop {
-            let mut calls = Vec::new();
-            if self.lines.recv_many(&mut calls, MAX_BATCH).await == 0 {
-                return;
+        while let Some(first) = self.lines.recv().await {
+            let mut calls = vec![first];
+            while let Ok(call) = self.lines.try_recv() {
+                calls.push(call);
             }
+            let bytes = calls.iter().map(|call| call.content_bytes()).sum();
             let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
             let (directory, open) = (self.directory.clone(), file.take());
             let written = run_blocking(move || append(&directory, open, &calls)).await;
+            self.counts.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             match written {
-                Some(Ok(open)) => file = Some(open),
-                Some(Err(error)) if !std::mem::replace(&mut is_failing, true) => {
-                    tracing::warn!(%error, "cannot write the log of calls");
-                    self.missing.fetch_add(count, Ordering::Relaxed);
+                Some(Ok(open)) => {
+                    file = Some(open);
+                    is_failing = false;
+                    self.report_missing();
                 }
-                _ => {
-                    self.missing.fetch_add(count, Ordering::Relaxed);
+                Some(Err(error)) => {
+                    self.counts.missing.fetch_add(count, Ordering::Relaxed);
+                    if !std::mem::replace(&mut is_failing, true) {
+                        tracing::warn!(%error, "cannot write the log of calls");
+                    }
                 }
+                // The runtime shuts down.
+                None => return,
             }
-            let missing = self.missing.load(Ordering::Relaxed);
-            if file.is_some() && missing > 0 {
-                tracing::warn!(missing, "calls are missing in the log of calls");
-                self.missing.fetch_sub(missing, Ordering::Relaxed);
-                is_failing = false;
-            }
+        }
+    }
+
+    fn report_missing(&self) {
+        let missing = self.counts.missing.swap(0, Ordering::Relaxed);
+        if missing > 0 {
+            tracing::warn!(missing, "calls are missing in the log of calls");
         }
     }
 }

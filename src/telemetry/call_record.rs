@@ -110,9 +110,15 @@ impl CallRecord {
         }
     }
 
+    /// Returns the size of the arguments and the result.
+    pub(super) fn content_bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        length(&self.arguments) + length(&self.result)
+    }
+
     /// Adds the arguments and the result, without the secrets of the server's config.
-    pub(super) fn with_contents(self, bodies: Bodies<'_>) -> Self {
-        let mask = Mask::of(bodies.config);
+    pub(super) fn with_contents(self, bodies: Bodies) -> Self {
+        let mask = Mask::of(&bodies.config);
         let text = |raw: Raw| {
             let text = String::from_utf8_lossy(raw.as_bytes());
             // A secret across the end of the text is still whole when it is masked.
@@ -120,8 +126,8 @@ impl CallRecord {
             shortened(&mask.masked(&start), MAX_TEXT_CHARS)
         };
         // `_meta` is between programs.
-        let arguments = bodies.params.map(|params| edit::without(params, &["_meta", "name"]));
-        Self { arguments: arguments.map(text), result: bodies.answer.cloned().map(text), ..self }
+        let arguments = bodies.params.map(|params| edit::without(&params, &["_meta", "name"]));
+        Self { arguments: arguments.map(text), result: bodies.answer.map(text), ..self }
     }
 }
 

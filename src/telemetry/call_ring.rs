@@ -23,11 +23,11 @@ struct RingState {
 impl CallRing {
     pub(super) fn push(&self, call: Arc<CallRecord>) {
         let mut ring = self.0.lock();
-        ring.content_bytes += content_bytes(&call);
+        ring.content_bytes += call.content_bytes();
         ring.calls.push_back(call);
         while ring.calls.len() > MAX_CALLS || ring.content_bytes > MAX_CONTENT_BYTES {
             let Some(oldest) = ring.calls.pop_front() else { break };
-            ring.content_bytes -= content_bytes(&oldest);
+            ring.content_bytes -= oldest.content_bytes();
         }
     }
 
@@ -35,9 +35,4 @@ impl CallRing {
     pub(super) fn calls(&self) -> Vec<Arc<CallRecord>> {
         self.0.lock().calls.iter().cloned().collect()
     }
-}
-
-fn content_bytes(call: &CallRecord) -> usize {
-    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    length(&call.arguments) + length(&call.result)
 }

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     CallLogDirectory, CallRecord, ExportSettings, SavingsReport,
     call_log::{CallLog, CallLogWriter},
@@ -13,9 +15,11 @@ use super::{
     metrics::Metrics,
     operation,
     otlp::{Exporter, ExporterTask},
+    pending::{Ended, Pending},
     prometheus::{self, Gauges},
     savings::Savings,
     server_counts::{ServerCounts, ServerTally},
+    span_record::SpanRecord,
 };
 use crate::{
     base::Lock,
@@ -25,6 +29,9 @@ use crate::{
     upstream::Phase,
     wire::Raw,
 };
+
+/// Time for which ends of requests are gathered before the folds take them.
+const FOLD_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The parameters of a fleet's telemetry.
 #[derive(Default)]
@@ -43,6 +50,10 @@ pub(crate) struct FleetTelemetry {
     metrics: Metrics,
     savings: Savings,
     counts: ServerCounts,
+    pending: Pending,
+    /// Held while the folds take what is pending.
+    folding: Lock<()>,
+    ended: CancellationToken,
     /// The beginnings of the sessions of hosts.
     sessions: Lock<HashMap<HostId, Instant>>,
     outputs: Lock<Outputs>,
@@ -68,6 +79,9 @@ impl FleetTelemetry {
             metrics: Metrics::default(),
             savings: Savings::default(),
             counts: ServerCounts::default(),
+            pending: Pending::default(),
+            folding: Lock::default(),
+            ended: CancellationToken::new(),
             sessions: Lock::default(),
             outputs: Lock::new(Outputs { log, exporter: exporter.map(Arc::new) }),
         });
@@ -77,20 +91,23 @@ impl FleetTelemetry {
 
     /// Has the task end when it has written everything.
     pub(crate) fn end(&self) {
-        *self.outputs.lock() = Outputs::default();
+        self.ended.cancel();
     }
 
     /// Returns the last calls, oldest first.
     pub(crate) fn recent_calls(&self) -> Vec<Arc<CallRecord>> {
+        self.fold();
         self.recent.calls()
     }
 
     /// Returns what was counted of a server.
     pub(crate) fn tally(&self, server: &str) -> ServerTally {
+        self.fold();
         self.counts.of(server)
     }
 
     pub(crate) fn savings(&self, fleet: &Fleet) -> SavingsReport {
+        self.fold();
         self.savings.report(&fleet.operator().known_catalogs())
     }
 
@@ -112,6 +129,55 @@ impl FleetTelemetry {
     fn exporter(&self) -> Option<Arc<Exporter>> {
         self.outputs.lock().exporter.clone()
     }
+
+    fn note(&self, ended: Ended) {
+        if self.pending.note(ended) {
+            self.fold();
+        }
+    }
+
+    /// Has the folds take what is pending.
+    fn fold(&self) {
+        let _order = self.folding.lock();
+        for ended in self.pending.take() {
+            match ended {
+                Ended::Request { request, result_bytes } => {
+                    self.fold_request(&request, result_bytes);
+                }
+                Ended::Call { call, bodies } => self.fold_call(&call, bodies),
+            }
+        }
+    }
+
+    fn fold_request(&self, request: &EndedRequest, result_bytes: Option<usize>) {
+        self.metrics.request_ended(request);
+        self.savings.request_ended(request, result_bytes);
+        self.export(operation::span_of_request(request));
+    }
+
+    fn fold_call(&self, call: &EndedCall, bodies: Option<Bodies>) {
+        self.metrics.call_ended(call);
+        self.counts.called(call);
+        let record = CallRecord::of(call);
+        let record = match bodies {
+            Some(bodies) => record.with_contents(bodies),
+            None => record,
+        };
+        let record = Arc::new(record);
+        if let Some(log) = &self.outputs.lock().log {
+            log.write(record.clone());
+        }
+        self.recent.push(record);
+        self.export(operation::span_of_call(call));
+    }
+
+    fn export(&self, span: Option<SpanRecord>) {
+        if let Some(span) = span
+            && let Some(exporter) = self.exporter()
+        {
+            exporter.send(span);
+        }
+    }
 }
 
 async fn run(
@@ -119,6 +185,12 @@ async fn run(
     writer: Option<CallLogWriter>,
     exporter: Option<ExporterTask>,
 ) {
+    let folding = async {
+        while telemetry.ended.run_until_cancelled(fold_next(&telemetry)).await.is_some() {}
+        telemetry.fold();
+        // The writer and the exporter end when they have no sender.
+        *telemetry.outputs.lock() = Outputs::default();
+    };
     let writing = async {
         if let Some(writer) = writer {
             writer.run().await;
@@ -129,7 +201,14 @@ async fn run(
             exporter.run(&telemetry.metrics, &telemetry.savings).await;
         }
     };
-    tokio::join!(writing, exporting);
+    tokio::join!(folding, writing, exporting);
+}
+
+/// Waits for ends of requests, and for those that follow soon, and has the folds take them.
+async fn fold_next(telemetry: &FleetTelemetry) {
+    telemetry.pending.wait().await;
+    tokio::time::sleep(FOLD_INTERVAL).await;
+    telemetry.fold();
 }
 
 impl EventSink for FleetTelemetry {
@@ -149,31 +228,12 @@ impl EventSink for FleetTelemetry {
         self.metrics.host_detached(client.map(|client| client.version.as_str()), lasted);
     }
 
-    fn request_ended(&self, request: &EndedRequest, result: Option<&Raw>) {
-        self.metrics.request_ended(request);
-        self.savings.request_ended(request, result.map(Raw::len));
-        if let Some(span) = operation::span_of_request(request)
-            && let Some(exporter) = self.exporter()
-        {
-            exporter.send(span);
-        }
+    fn request_ended(&self, request: EndedRequest, result: Option<&Raw>) {
+        self.note(Ended::Request { request, result_bytes: result.map(Raw::len) });
     }
 
-    fn call_ended(&self, call: &EndedCall, bodies: Bodies<'_>) {
-        self.metrics.call_ended(call);
-        self.counts.called(call);
-        let record = CallRecord::of(call);
-        let record =
-            Arc::new(if self.has_contents { record.with_contents(bodies) } else { record });
-        if let Some(log) = &self.outputs.lock().log {
-            log.write(record.clone());
-        }
-        self.recent.push(record);
-        if let Some(span) = operation::span_of_call(call)
-            && let Some(exporter) = self.exporter()
-        {
-            exporter.send(span);
-        }
+    fn call_ended(&self, call: Arc<EndedCall>, bodies: Bodies) {
+        self.note(Ended::Call { call, bodies: self.has_contents.then_some(bodies) });
     }
 
     fn trace(&self, meta: Option<&Raw>) -> Option<Arc<Span>> {

@@ -1,4 +1,5 @@
-//! The memory and the reports of dormouse's work: each part is a fold over the events of a fleet. Nothing here is on the way of a message.
+//! The memory and the reports of dormouse's work: each part is a fold over the events of a fleet.
+//! On the way of a message the end of a request is only noted.
 
 mod call_log;
 mod call_record;
@@ -8,6 +9,7 @@ mod metric_names;
 mod metrics;
 mod operation;
 mod otlp;
+mod pending;
 mod prometheus;
 mod savings;
 mod server_counts;

@@ -53,7 +53,6 @@ impl Upstream {
             observer,
             current: ArcSwapOption::empty(),
             catalog: Arc::new(ArcSwapOption::new(known)),
-            merging: Lock::default(),
             subscriptions: Arc::default(),
             stale: Arc::default(),
             status: Lock::new(Status::new()),

@@ -26,8 +26,6 @@ pub(super) struct SharedServer {
     pub(super) current: ArcSwapOption<ServerConnection>,
     /// The known catalog. Transports repeat parts of it in headers.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    /// Held while lists are merged: a refresh and a host's list request may happen at once.
-    pub(super) merging: Lock<()>,
     pub(super) subscriptions: Arc<ServerSubscriptions>,
     /// The lists that the server has announced as changed.
     pub(super) stale: Arc<StaleLists>,
@@ -58,7 +56,7 @@ impl SharedServer {
 
     /// Publishes the known catalog with these lists in place of its own.
     pub(super) fn merge(&self, lists: FetchedLists, audience: ChangeAudience) {
-        let _order = self.merging.lock();
+        let _order = self.stale.merge_alone();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));
             self.publish(merged, LoadOrigin::OwnAccord, audience);

@@ -1,10 +1,13 @@
 //! The lists that a server has announced as changed.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{
+    MutexGuard,
+    atomic::{AtomicU8, AtomicU64, Ordering},
+};
 
 use tokio::sync::{Notify, watch};
 
-use crate::protocol::method;
+use crate::{base::Lock, protocol::method};
 
 /// A set of lists of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +47,16 @@ pub(super) struct StaleLists {
     /// The number of announcements, and how many of them the last reading covers.
     announced: AtomicU64,
     read: watch::Sender<u64>,
+    /// Held while lists are merged: a refresh and a host's list request may happen at once.
+    merging: Lock<()>,
 }
 
 impl StaleLists {
+    /// Waits until no lists are being merged, and lets no others be until the guard is dropped.
+    pub(super) fn merge_alone(&self) -> MutexGuard<'_, ()> {
+        self.merging.lock()
+    }
+
     /// Notes that the server has announced a change of these lists.
     pub(super) fn announce(&self, kinds: ListKinds) {
         self.announced.fetch_add(1, Ordering::Relaxed);

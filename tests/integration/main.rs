@@ -15,6 +15,7 @@ mod daemon;
 mod daemon_security;
 #[cfg(target_os = "linux")]
 mod daemon_sharing;
+mod dashboard;
 mod dialects;
 mod documents;
 mod editing;

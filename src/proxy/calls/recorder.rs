@@ -158,7 +158,7 @@ impl OpenRecord {
         }
         call.bytes_out = answer.map_or(0, Raw::len);
         call.fault = fault;
-        self.events.end_call(call, Bodies { params: params.as_ref(), answer, config: &config });
+        self.events.end_call(call, Bodies { params, answer: answer.cloned(), config });
     }
 }
 

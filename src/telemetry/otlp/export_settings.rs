@@ -1,5 +1,5 @@
-//! The content and the targets of the export: the environment variables of OpenTelemetry (specification 1,
-//! configuration: SDK environment variables, OTLP exporter).
+//! The content and the targets of the export: the environment variables of OpenTelemetry
+//! (specification 1, configuration: SDK environment variables, OTLP exporter).
 
 use std::{str::FromStr, time::Duration};
 

@@ -1,0 +1,74 @@
+//! The ends of requests that the folds have not taken yet. They are only noted on the way of a
+//! request, and taken together, so that a call costs little more than without telemetry.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::{
+    base::Lock,
+    proxy::{Bodies, EndedCall, EndedRequest},
+    wire::Raw,
+};
+
+/// Number of ends with which the one who notes the next takes them all.
+const MAX_PENDING: usize = 4096;
+/// The same for the size of the texts of calls, in bytes.
+const MAX_PENDING_BYTES: usize = 16 * 1024 * 1024;
+
+/// The end of a request.
+pub(super) enum Ended {
+    Request {
+        request: EndedRequest,
+        /// The size of the result, if it is not an error object.
+        result_bytes: Option<usize>,
+    },
+    Call {
+        call: Arc<EndedCall>,
+        /// The texts, if they are logged.
+        bodies: Option<Bodies>,
+    },
+}
+
+#[derive(Default)]
+pub(super) struct Pending {
+    noted: Lock<Noted>,
+    first: Notify,
+}
+
+#[derive(Default)]
+struct Noted {
+    ended: Vec<Ended>,
+    bytes: usize,
+}
+
+impl Pending {
+    /// Notes an end. Returns whether the caller has to take all.
+    pub(super) fn note(&self, ended: Ended) -> bool {
+        let mut noted = self.noted.lock();
+        noted.bytes += ended.bytes();
+        noted.ended.push(ended);
+        let (count, bytes) = (noted.ended.len(), noted.bytes);
+        drop(noted);
+        if count == 1 {
+            self.first.notify_one();
+        }
+        count >= MAX_PENDING || bytes >= MAX_PENDING_BYTES
+    }
+
+    /// Waits until there is an end to take.
+    pub(super) async fn wait(&self) {
+        self.first.notified().await;
+    }
+
+    pub(super) fn take(&self) -> Vec<Ended> {
+        std::mem::take(&mut *self.noted.lock()).ended
+    }
+}
+
+impl Ended {
+    fn bytes(&self) -> usize {
+        let Self::Call { bodies: Some(bodies), .. } = self else { return 0 };
+        [&bodies.params, &bodies.answer].into_iter().flatten().map(Raw::len).sum()
+    }
+}
