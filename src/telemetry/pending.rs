@@ -67,8 +67,11 @@ impl Pending {
 }
 
 impl Ended {
+    /// Returns the size of the messages that are kept in memory with it, in bytes.
     fn bytes(&self) -> usize {
-        let Self::Call { bodies: Some(bodies), .. } = self else { return 0 };
-        [&bodies.params, &bodies.answer].into_iter().flatten().map(Raw::len).sum()
+        let Self::Call { call, bodies } = self else { return 0 };
+        let answer = bodies.as_ref().and_then(|bodies| bodies.answer.as_ref());
+        // The identity of a modern host is a part of its request.
+        call.bytes_in + answer.map_or(0, Raw::len)
     }
 }
