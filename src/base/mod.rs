@@ -12,6 +12,7 @@ mod lock;
 mod lock_wait;
 mod own_program;
 mod random_token;
+mod recent;
 #[cfg(test)]
 mod sequences;
 mod text;
@@ -36,6 +37,7 @@ pub(crate) use lock_wait::{
 };
 pub(crate) use own_program::own_program;
 pub(crate) use random_token::random_token;
+pub(crate) use recent::Recent;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};
 pub(crate) use text::{counted, one_line, shortened};

@@ -17,6 +17,12 @@ use crate::{
 /// Maximum time for a process to answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Returns the path of a part of a server's API.
+pub(super) fn path_of_server(server: &str, part: &str) -> String {
+    let encoded = percent_encoding::utf8_percent_encode(server, percent_encoding::NON_ALPHANUMERIC);
+    format!("/servers/{encoded}/{part}")
+}
+
 /// Returns the reports of the processes that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();

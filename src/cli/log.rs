@@ -4,12 +4,11 @@ use std::{process::ExitCode, thread, time::Duration};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::HumanBytes;
-
 use reqwest::Method;
 
 use super::{
     arguments::LogArguments,
-    instances::{REQUEST_TIMEOUT, send_all},
+    instances::{REQUEST_TIMEOUT, path_of_server, send_all},
     output::{is_output_lost, with_escapes},
     settings,
     shared_flags::Options,
@@ -65,8 +64,7 @@ pub(super) fn run(options: &Options, typed: &LogArguments) -> anyhow::Result<Exi
 
 /// Prints the last lines that each running process has of the server's standard error.
 fn print_stderr(file: &ConfigFile, server: &str, typed: &LogArguments) -> anyhow::Result<ExitCode> {
-    let encoded = percent_encoding::utf8_percent_encode(server, percent_encoding::NON_ALPHANUMERIC);
-    let path = format!("/servers/{encoded}/stderr");
+    let path = path_of_server(server, "stderr");
     let answers = send_all::<Vec<String>>(file, &Method::GET, &path, REQUEST_TIMEOUT)?;
     let mut lines = Vec::new();
     for answer in answers {

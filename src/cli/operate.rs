@@ -5,7 +5,12 @@ use std::{collections::HashSet, process::ExitCode, time::Duration};
 use anyhow::bail;
 use reqwest::Method;
 
-use super::{instances::send_all, settings, shared_flags::Options, status::state};
+use super::{
+    instances::{path_of_server, send_all},
+    settings,
+    shared_flags::Options,
+    status::state,
+};
 use crate::{base::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.
@@ -45,9 +50,7 @@ pub(super) fn run(
     let mut code = ExitCode::SUCCESS;
     for server in servers? {
         let (name, timeout) = (&server.name, server.settings.timeouts.load + LOAD_MARGIN);
-        let encoded =
-            percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
-        let path = format!("/servers/{encoded}/{}", operation.path());
+        let path = path_of_server(name, operation.path());
         let answers = send_all::<ServerReport>(&file, &Method::POST, &path, timeout)?;
         if answers.is_empty() {
             bail!(

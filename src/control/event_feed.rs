@@ -95,8 +95,9 @@ async fn wait_for_change(happened: &mut broadcast::Receiver<proxy::Event>) -> Op
 fn differences(before: &[ServerReport], now: &[ServerReport]) -> Vec<Event> {
     let of = |servers: &[ServerReport], name: &str| {
         let found = servers.iter().find(|server| server.name == name)?;
-        // The time until the next attempt differs at each report.
-        serde_json::to_value(ServerReport { retry_in: None, ..found.clone() }).ok()
+        // These differ at each report.
+        let (memory, tally, retry_in) = Default::default();
+        serde_json::to_value(ServerReport { memory, tally, retry_in, ..found.clone() }).ok()
     };
     let changed = now.iter().filter(|server| of(before, &server.name) != of(now, &server.name));
     let gone = before.iter().filter(|server| of(now, &server.name).is_none());

@@ -15,7 +15,7 @@ use crate::{
     config::ServerConfig,
     proxy::{Fleet, Overview},
     telemetry::{FleetTelemetry, SavingsReport, ServerTally, client_name},
-    upstream::{Phase, memory_of_groups},
+    upstream::{GroupMemory, Phase},
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -90,6 +90,7 @@ impl StatusReport {
     /// Reports on this process.
     pub(crate) fn of(fleet: &Fleet, telemetry: &FleetTelemetry, config: PathBuf) -> Self {
         let clients = fleet.operator().clients();
+        let memory = GroupMemory::read();
         Self {
             pid: Some(std::process::id()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,7 +102,7 @@ impl StatusReport {
                 .operator()
                 .overview()
                 .into_iter()
-                .map(|overview| ServerReport::of_running(overview, telemetry))
+                .map(|overview| ServerReport::of_running(overview, telemetry, &memory))
                 .collect(),
         }
     }
@@ -127,10 +128,10 @@ impl StatusReport {
 }
 
 impl ServerReport {
-    fn of_running(overview: Overview, telemetry: &FleetTelemetry) -> Self {
+    fn of_running(overview: Overview, telemetry: &FleetTelemetry, memory: &GroupMemory) -> Self {
         let Overview { config, status, awake, process_groups, inventory, login } = overview;
         Self {
-            memory: memory_of_groups(&process_groups),
+            memory: memory.of(&process_groups),
             tally: telemetry.tally(&config.name),
             login,
             name: config.name.clone(),

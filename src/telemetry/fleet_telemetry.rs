@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CallLogDirectory, CallRecord, ExportSettings, SavingsReport,
     call_log::{CallLog, CallLogWriter},
-    call_ring::CallRing,
     metrics::Metrics,
     operation,
     otlp::{Exporter, ExporterTask},
@@ -22,7 +21,7 @@ use super::{
     span_record::SpanRecord,
 };
 use crate::{
-    base::Lock,
+    base::{Lock, Recent},
     config::CallLogging,
     protocol::{ClientIdentity, TraceContext},
     proxy::{Bodies, EndedCall, EndedRequest, EventSink, Fleet, HostId, Span},
@@ -32,6 +31,11 @@ use crate::{
 
 /// Time for which ends of requests are gathered before the folds take them.
 const FOLD_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Maximum number of calls in memory.
+const MAX_RECENT_CALLS: usize = 500;
+/// Maximum size of the arguments and results that are kept with them, in bytes.
+const MAX_RECENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The parameters of a fleet's telemetry.
 #[derive(Default)]
@@ -46,7 +50,7 @@ pub(crate) struct TelemetryParts {
 /// The memory and the reports of one fleet.
 pub(crate) struct FleetTelemetry {
     has_contents: bool,
-    recent: CallRing,
+    recent: Recent<Arc<CallRecord>>,
     metrics: Metrics,
     savings: Savings,
     counts: ServerCounts,
@@ -75,7 +79,7 @@ impl FleetTelemetry {
         let (exporter, task) = parts.export.map(Exporter::new).unzip();
         let telemetry = Arc::new(Self {
             has_contents: parts.logging == CallLogging::Contents,
-            recent: CallRing::default(),
+            recent: Recent::new(MAX_RECENT_CALLS, MAX_RECENT_BYTES),
             metrics: Metrics::default(),
             savings: Savings::default(),
             counts: ServerCounts::default(),
@@ -97,7 +101,7 @@ impl FleetTelemetry {
     /// Returns the last calls, oldest first.
     pub(crate) fn recent_calls(&self) -> Vec<Arc<CallRecord>> {
         self.fold();
-        self.recent.calls()
+        self.recent.items()
     }
 
     /// Returns what was counted of a server.
@@ -167,7 +171,8 @@ impl FleetTelemetry {
         if let Some(log) = &self.outputs.lock().log {
             log.write(record.clone());
         }
-        self.recent.push(record);
+        let bytes = record.content_bytes();
+        self.recent.push(record, bytes);
         self.export(operation::span_of_call(call));
     }
 

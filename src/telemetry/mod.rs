@@ -3,7 +3,6 @@
 
 mod call_log;
 mod call_record;
-mod call_ring;
 mod fleet_telemetry;
 mod metric_names;
 mod metrics;

@@ -1,5 +1,7 @@
 //! A request as a measured operation: its attributes and its span.
 
+use std::sync::Arc;
+
 use super::{
     call_record::without_secrets,
     metric_names::{Attribute, method_name},
@@ -7,7 +9,7 @@ use super::{
 };
 use crate::{
     protocol::method,
-    proxy::{CallFault, EndedCall, EndedRequest, SentCall},
+    proxy::{CallFault, EndedCall, EndedRequest, SentCall, Span, TimeSpan},
 };
 
 /// Codes of JSON-RPC that are a mistake of the host, and no error of the server that answers
@@ -48,14 +50,7 @@ pub(super) fn span_of_request(request: &EndedRequest) -> Option<SpanRecord> {
     let mut attributes = of_request(request);
     attributes.push((Attribute::RequestId, bounded(&request.id)));
     attributes.extend(resource_of(&request.method, request.subject.as_deref()));
-    Some(SpanRecord {
-        name: span_name(&attributes),
-        span,
-        kind: SpanKind::Server,
-        time: request.time,
-        is_error: attributes.iter().any(|(name, _)| *name == Attribute::ErrorType),
-        attributes,
-    })
+    Some(span_with(span, SpanKind::Server, request.time, attributes))
 }
 
 /// Returns the span of a request to a server, if there is one.
@@ -65,14 +60,17 @@ pub(super) fn span_of_call(call: &EndedCall) -> Option<SpanRecord> {
     let mut attributes = of_call(call, sent);
     attributes.push((Attribute::RequestId, sent.id.to_string()));
     attributes.extend(resource_of(&call.method, call.subject.as_deref()));
-    Some(SpanRecord {
-        name: span_name(&attributes),
-        span,
-        kind: SpanKind::Client,
-        time: sent.time,
-        is_error: call.fault.is_some(),
-        attributes,
-    })
+    Some(span_with(span, SpanKind::Client, sent.time, attributes))
+}
+
+fn span_with(
+    span: Arc<Span>,
+    kind: SpanKind,
+    time: TimeSpan,
+    attributes: Attributes,
+) -> SpanRecord {
+    let is_error = attributes.iter().any(|(name, _)| *name == Attribute::ErrorType);
+    SpanRecord { name: span_name(&attributes), span, kind, time, is_error, attributes }
 }
 
 fn common(method: &str, subject: Option<&str>, protocol: &str) -> Attributes {

@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     ChangeAudience, Context, Lease, ListKinds, LoadError, ServerObserver, Status, StaysAwake,
     actor::ServerActor, command::ActorCommand, connection::ServerConnection, fetch,
-    shared_server::SharedServer,
+    shared_server::SharedServer, stderr::recent_lines,
 };
 use crate::{
     base::Lock,
@@ -56,7 +56,7 @@ impl Upstream {
             subscriptions: Arc::default(),
             stale: Arc::default(),
             status: Lock::new(Status::new()),
-            stderr: Arc::default(),
+            stderr: recent_lines(),
             commands,
             stop: context.stop.child_token(),
         });
@@ -127,7 +127,7 @@ impl Upstream {
 
     /// Returns the last lines of standard error, oldest first.
     pub(crate) fn stderr(&self) -> Vec<String> {
-        self.0.stderr.lines()
+        self.0.stderr.items()
     }
 
     /// Returns the server awake: connected already, or woken or loaded now, in one attempt that all

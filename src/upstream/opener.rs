@@ -11,11 +11,11 @@ use super::{
     http::{HttpClient, HttpConnector},
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
-    recent_stderr::RecentStderr,
     server_pool::{Joining, PoolStream, PooledConnection, ProcessServices},
     stderr::StderrTargets,
 };
 use crate::{
+    base::Recent,
     catalog::ServerCatalog,
     config::{Framing, Launch, Mask, ServerConfig, Transport},
     peer::{Peer, read_messages},
@@ -46,7 +46,7 @@ pub(super) struct Opening<'a> {
     /// The server's catalog, as soon as it is known.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Receives the lines of standard error.
-    pub(super) stderr: Arc<RecentStderr>,
+    pub(super) stderr: Arc<Recent<String>>,
     /// Receives the messages of the server.
     pub(super) inbound: ServerInbound,
     /// The queue of messages to the server.

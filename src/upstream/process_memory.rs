@@ -1,28 +1,41 @@
 //! The memory of servers' processes (Linux).
 
-/// Returns the resident memory of the processes of these groups together, in bytes. Returns `None`
-/// if the system does not tell. Blocks.
-#[cfg(target_os = "linux")]
-pub(crate) fn memory_of_groups(groups: &[u32]) -> Option<u64> {
-    use nix::unistd::{SysconfVar, sysconf};
+use std::collections::HashMap;
 
-    if groups.is_empty() {
-        return None;
+/// The resident memory of all processes of the machine, by process group.
+#[derive(Default)]
+pub(crate) struct GroupMemory(HashMap<u32, u64>);
+
+impl GroupMemory {
+    /// Looks at all processes. Nothing is known if the system does not tell. Blocks.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn read() -> Self {
+        use nix::unistd::{SysconfVar, sysconf};
+
+        let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+        let Some(page) = page.and_then(|page| u64::try_from(page).ok()) else {
+            return Self::default();
+        };
+        let mut groups = HashMap::new();
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let id = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+            let text = id.and_then(|id| std::fs::read_to_string(format!("/proc/{id}/stat")).ok());
+            if let Some((group, pages)) = text.as_deref().and_then(group_and_pages) {
+                *groups.entry(group).or_default() += pages * page;
+            }
+        }
+        Self(groups)
     }
-    let page = u64::try_from(sysconf(SysconfVar::PAGE_SIZE).ok()??).ok()?;
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    let pages = processes.filter_map(|process| {
-        let id: u32 = process.file_name().to_str()?.parse().ok()?;
-        let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let (group, pages) = group_and_pages(&text)?;
-        groups.contains(&group).then_some(pages)
-    });
-    Some(pages.sum::<u64>() * page)
-}
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn memory_of_groups(_: &[u32]) -> Option<u64> {
-    None
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn read() -> Self {
+        Self::default()
+    }
+
+    /// Returns the memory of these groups together, in bytes; `None` if nothing is known of them.
+    pub(crate) fn of(&self, groups: &[u32]) -> Option<u64> {
+        groups.iter().filter_map(|group| self.0.get(group)).copied().reduce(|a, b| a + b)
+    }
 }
 
 /// Reads the process group and the resident pages (proc(5), `/proc/[pid]/stat`, fields 5 and 24).
@@ -48,7 +61,8 @@ mod tests {
     #[test]
     fn own_group_has_memory() {
         let own = u32::try_from(nix::unistd::getpgrp().as_raw()).unwrap();
-        assert!(memory_of_groups(&[own]).is_some_and(|bytes| bytes > 0));
-        assert_eq!(memory_of_groups(&[]), None);
+        let memory = GroupMemory::read();
+        assert!(memory.of(&[own]).is_some_and(|bytes| bytes > 0));
+        assert_eq!(memory.of(&[]), None);
     }
 }

@@ -8,11 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ChangeAudience, ServerObserver, Status, command::ActorCommand, connection::ServerConnection,
-    fetch::FetchedLists, recent_stderr::RecentStderr, server_subscriptions::ServerSubscriptions,
-    stale_lists::StaleLists,
+    fetch::FetchedLists, server_subscriptions::ServerSubscriptions, stale_lists::StaleLists,
 };
 use crate::{
-    base::Lock,
+    base::{Lock, Recent},
     catalog::{LoadOrigin, ServerCatalog},
     config::ServerConfig,
     peer::CallOptions,
@@ -30,7 +29,7 @@ pub(super) struct SharedServer {
     /// The lists that the server has announced as changed.
     pub(super) stale: Arc<StaleLists>,
     pub(super) status: Lock<Status>,
-    pub(super) stderr: Arc<RecentStderr>,
+    pub(super) stderr: Arc<Recent<String>>,
     pub(super) commands: mpsc::UnboundedSender<ActorCommand>,
     pub(super) stop: CancellationToken,
 }

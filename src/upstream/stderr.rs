@@ -8,13 +8,16 @@ use std::{
 
 use tokio::{process::ChildStderr, task::AbortHandle};
 
-use super::recent_stderr::RecentStderr;
 use crate::{
-    base::{Lock, visible},
+    base::{Lock, Recent, visible},
     config::Mask,
     wire::{Line, LineReader},
 };
 
+/// Maximum number of lines of a server that are kept over all of its processes.
+const MAX_RECENT_LINES: usize = 200;
+/// Maximum size of these lines, in bytes.
+const MAX_RECENT_BYTES: usize = 64 * 1024;
 /// Number of lines that are kept of the beginning, and of the end.
 const MAX_KEPT_LINES: usize = 20;
 /// Maximum number of lines that an error quotes.
@@ -27,6 +30,11 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 const MAX_LOGGED_BYTES: usize = 64 * 1024;
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Makes the place for the last lines of a server, over all of its processes.
+pub(super) fn recent_lines() -> Arc<Recent<String>> {
+    Arc::new(Recent::new(MAX_RECENT_LINES, MAX_RECENT_BYTES))
+}
+
 /// The lines of one process.
 pub(super) struct StderrReader {
     lines: Arc<Lock<StderrLines>>,
@@ -37,7 +45,7 @@ pub(super) struct StderrReader {
 pub(super) struct StderrTargets {
     /// Removes secrets that the server repeats.
     pub(super) mask: Mask,
-    pub(super) recent: Arc<RecentStderr>,
+    pub(super) recent: Arc<Recent<String>>,
 }
 
 /// The first lines and the last ones.
@@ -142,7 +150,7 @@ async fn listen(
             }
             LogDecision::No => {}
         }
-        recent.push(text.clone());
+        recent.push(text.clone(), text.len());
         lock(&kept).push(text);
     }
 }

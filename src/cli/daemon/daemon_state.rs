@@ -9,7 +9,7 @@ use crate::{
     base::Lock,
     daemon::{Build, DaemonCommand, DaemonStatus, EndReason, Hello, SharedProcess, Welcome},
     downstream::{DaemonPool, RunningServer},
-    upstream::{ProcessServices, ServerPool, Watchdog, memory_of_groups},
+    upstream::{GroupMemory, ProcessServices, ServerPool, Watchdog},
 };
 
 /// A process that serves hosts, as the threads of its clients see it.
@@ -128,9 +128,10 @@ impl DaemonState {
     /// Obeys a command. Returns the state before it, or `None` if the daemon is ending already.
     pub(super) fn obey(&self, command: DaemonCommand) -> Option<DaemonStatus> {
         let DaemonIdentity { config, build, pool } = self.daemon.as_ref()?;
+        let memory = GroupMemory::read();
         let shared = |RunningServer { name, users, fleet }: RunningServer| {
             let groups = fleet.operator().process_groups();
-            SharedProcess { server: name, users, memory: memory_of_groups(&groups) }
+            SharedProcess { server: name, users, memory: memory.of(&groups) }
         };
         let status = DaemonStatus {
             pid: std::process::id(),
