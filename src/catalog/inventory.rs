@@ -50,6 +50,24 @@ pub enum ToolState {
     Blocked,
 }
 
+/// The numbers of a server's tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCounts {
+    pub shown: usize,
+    pub hidden: usize,
+    pub stale: usize,
+    pub blocked: usize,
+    /// Tools, in any state, whose definitions have changed since they were first seen.
+    pub changed: usize,
+}
+
+impl ToolCounts {
+    pub fn total(self) -> usize {
+        self.shown + self.hidden + self.stale + self.blocked
+    }
+}
+
 impl Inventory {
     /// Creates the inventory. `changed` holds the names of the tools that differ from the pins.
     pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
@@ -87,6 +105,16 @@ impl Inventory {
 
     pub fn count(&self, state: ToolState) -> usize {
         self.tools.iter().filter(|tool| tool.state == state).count()
+    }
+
+    pub fn counts(&self) -> ToolCounts {
+        ToolCounts {
+            shown: self.count(ToolState::Shown),
+            hidden: self.count(ToolState::Hidden),
+            stale: self.count(ToolState::Stale),
+            blocked: self.count(ToolState::Blocked),
+            changed: self.tools.iter().filter(|tool| tool.changed).count(),
+        }
     }
 
     /// Returns the approximate cost of the shown tools in a model's context, in tokens.

@@ -34,7 +34,7 @@ pub(crate) use catalog_key::CatalogKey;
 pub(crate) use definition_change::DefinitionChange;
 pub(crate) use exposed::{ExposedCatalog, WithheldReason};
 pub(crate) use hidden::{hidden_character, hidden_characters};
-pub(crate) use inventory::{Inventory, ToolState, ToolSummary, estimated_tokens};
+pub(crate) use inventory::{Inventory, ToolCounts, ToolState, ToolSummary, estimated_tokens};
 pub use item::{Item, Tool};
 pub(crate) use item::{Prompt, Resource, Template};
 pub(crate) use merged_lists::{Collision, ResourceRoute};

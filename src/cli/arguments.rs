@@ -115,6 +115,11 @@ Examples:
     Log(LogArguments),
     /// Show the servers and their calls live, in the terminal
     Top,
+    /// Show the servers and their calls in a browser
+    ///
+    /// Serves a page on this machine for as long as the command runs. It can wake servers, put them
+    /// to sleep, switch tools, and approve changed tools.
+    Ui(UiArguments),
     /// Log in to a server that requires it, in a browser
     Login(LoginArguments),
     /// Log out of a server: revoke and delete its tokens
@@ -355,6 +360,16 @@ pub(super) struct ImportArguments {
     /// Print what was found and done as JSON, without questions
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UiArguments {
+    /// The port of the page; by default a free one
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(super) port: u16,
+    /// Print the address of the page, and open no browser
+    #[arg(long)]
+    pub(super) no_browser: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::{
     io::{IsTerminal as _, Read as _, Write},
     process::ExitCode,
+    sync::Weak,
     time::{Duration, Instant},
 };
 
@@ -68,6 +69,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     let pool = is_shared.then(|| shared_pool(&file, options, &config.settings)).flatten();
     let services = ProcessServices { pool, ..ProcessServices::default() };
     let telemetry = TelemetryParts {
+        fleet: Weak::new(),
         logging: config.settings.telemetry.call_log,
         log: settings::call_log_directory(&file),
         export: None,

@@ -11,7 +11,7 @@ const TOPICS: [(&str, &[&str]); 6] = [
         &["init", "add", "remove", "enable", "disable", "share", "get", "check", "trust", "schema"],
     ),
     ("Servers", &["test", "list", "call", "refresh", "approve", "login", "logout"]),
-    ("The running dormouse", &["status", "top", "log", "load", "sleep", "reset", "daemon"]),
+    ("The running dormouse", &["status", "top", "ui", "log", "load", "sleep", "reset", "daemon"]),
     ("The program", &["completions", "man"]),
 ];
 

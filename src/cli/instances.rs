@@ -23,6 +23,22 @@ pub(super) fn path_of_server(server: &str, part: &str) -> String {
     format!("/servers/{encoded}/{part}")
 }
 
+/// Returns the last lines of a server's standard error, once for each process of the server.
+pub(super) fn stderr_of(
+    file: &ConfigFile,
+    server: &str,
+) -> anyhow::Result<Vec<Result<Vec<String>, String>>> {
+    let path = path_of_server(server, "stderr");
+    let mut answers: Vec<Result<Vec<String>, String>> = Vec::new();
+    for answer in send_all(file, &Method::GET, &path, REQUEST_TIMEOUT)? {
+        // Hosts that share a process have the same lines.
+        if !answers.contains(&answer) {
+            answers.push(answer);
+        }
+    }
+    Ok(answers)
+}
+
 /// Returns the reports of the processes that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();

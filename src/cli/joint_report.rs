@@ -1,7 +1,7 @@
 //! One report for each process, from the reports for each of its hosts.
 
 use crate::{
-    catalog::Inventory,
+    catalog::ToolCounts,
     control::{ServerReport, StatusReport},
     upstream::Phase,
 };
@@ -17,6 +17,14 @@ pub(super) fn by_process(reports: &[StatusReport]) -> Vec<StatusReport> {
         }
     }
     joined
+}
+
+/// Joins the reports of all processes; `None` without any.
+pub(super) fn over_processes(reports: &[StatusReport]) -> Option<StatusReport> {
+    let (first, others) = reports.split_first()?;
+    let mut joined = first.clone();
+    others.iter().for_each(|report| add_host(&mut joined, report));
+    Some(joined)
 }
 
 fn add_host(report: &mut StatusReport, of_host: &StatusReport) {
@@ -47,9 +55,10 @@ fn add_server(report: &mut ServerReport, of_host: &ServerReport) {
     if of_host.last_wake.map(|wake| wake.at) > report.last_wake.map(|wake| wake.at) {
         report.last_wake = of_host.last_wake;
     }
-    let tools = |inventory: &Option<Inventory>| inventory.as_ref().map(|known| known.tools.len());
-    if tools(&of_host.inventory) > tools(&report.inventory) {
+    let tools = |server: &ServerReport| server.tool_counts.map(ToolCounts::total);
+    if tools(of_host) > tools(report) {
         report.inventory.clone_from(&of_host.inventory);
+        report.tool_counts = of_host.tool_counts;
         report.tokens = of_host.tokens;
     }
     report.last_error = report.last_error.take().or_else(|| of_host.last_error.clone());
@@ -95,6 +104,7 @@ mod tests {
             noise: None,
             retry_in: None,
             inventory: None,
+            tool_counts: None,
             tokens: None,
             login: None,
         }

@@ -4,11 +4,10 @@ use std::{process::ExitCode, thread, time::Duration};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::HumanBytes;
-use reqwest::Method;
 
 use super::{
     arguments::LogArguments,
-    instances::{REQUEST_TIMEOUT, path_of_server, send_all},
+    instances::stderr_of,
     output::{is_output_lost, with_escapes},
     settings,
     shared_flags::Options,
@@ -39,8 +38,7 @@ pub(super) fn run(options: &Options, typed: &LogArguments) -> anyhow::Result<Exi
         let is_of_server = typed.server.as_ref().is_none_or(|server| call.server == *server);
         is_of_server && (!typed.failed || call.outcome != CallOutcome::Succeeded)
     };
-    let mut calls = log.next();
-    calls.retain(&wanted);
+    let mut calls: Vec<CallRecord> = log.next_calls().filter(&wanted).collect();
     let known = calls.split_off(calls.len().saturating_sub(typed.last));
     if known.is_empty() && !typed.follow && !typed.json {
         outln!(
@@ -55,8 +53,7 @@ pub(super) fn run(options: &Options, typed: &LogArguments) -> anyhow::Result<Exi
     print_all(&known, typed.json)?;
     while typed.follow && !is_output_lost() {
         thread::sleep(FOLLOW_INTERVAL);
-        let mut calls = log.next();
-        calls.retain(&wanted);
+        let calls: Vec<CallRecord> = log.next_calls().filter(&wanted).collect();
         print_all(&calls, typed.json)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -64,10 +61,8 @@ pub(super) fn run(options: &Options, typed: &LogArguments) -> anyhow::Result<Exi
 
 /// Prints the last lines that each running process has of the server's standard error.
 fn print_stderr(file: &ConfigFile, server: &str, typed: &LogArguments) -> anyhow::Result<ExitCode> {
-    let path = path_of_server(server, "stderr");
-    let answers = send_all::<Vec<String>>(file, &Method::GET, &path, REQUEST_TIMEOUT)?;
     let mut lines = Vec::new();
-    for answer in answers {
+    for answer in stderr_of(file, server)? {
         match answer {
             Ok(of_process) => lines.extend(of_process),
             Err(why) => errln!("dormouse: {}", visible(&why)),
@@ -77,11 +72,7 @@ fn print_stderr(file: &ConfigFile, server: &str, typed: &LogArguments) -> anyhow
     if typed.json {
         outln!("{}", super::output::json(&lines)?);
     } else if lines.is_empty() {
-        errln!(
-            "nothing is known of the standard error of {}; that of a server that hosts share is in \
-                `dormouse daemon logs`",
-            visible(server)
-        );
+        errln!("nothing is known of the standard error of {}", visible(server));
     }
     for line in lines.iter().filter(|_| !typed.json) {
         outln!("{}", visible(line));

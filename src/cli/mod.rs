@@ -52,6 +52,7 @@ mod table;
 mod test;
 mod top;
 mod trust;
+mod ui;
 mod usage_error;
 
 pub use program::run;

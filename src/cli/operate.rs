@@ -14,7 +14,7 @@ use super::{
 use crate::{base::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.
-const LOAD_MARGIN: Duration = Duration::from_secs(10);
+pub(super) const LOAD_MARGIN: Duration = Duration::from_secs(10);
 
 /// An operation on servers.
 #[derive(Clone, Copy)]

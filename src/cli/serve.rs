@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::ServedFleet, settings,
-    shared_flags::Options, signals,
+    shared_flags::Options, signals, ui,
 };
 use crate::{
     auth::Auth,
@@ -100,9 +100,16 @@ async fn serve(
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
+    let tokens = parsed.config.settings.http.api_tokens.clone();
+    let page = source.as_ref().filter(|_| !tokens.is_empty());
+    let page = page.map(|it| ui::router_over_http(&it.options, &it.file, tokens));
     let served = ServedFleet::start(parsed, source, auth, &services, &stop);
     let fleet = served.fleet().clone();
     let api = control::router(served.control().clone());
+    let api = match page {
+        Some(page) => api.merge(page),
+        None => api,
+    };
     let routes = |access| HttpRoutes { access, api, serves_at_root };
     let ended = match (listener, transports.stdio) {
         (None, _) => serve_stdio(fleet, stop).await,

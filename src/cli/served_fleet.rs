@@ -38,12 +38,14 @@ impl ServedFleet {
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
         let storage = settings::storage(source.as_ref().map(|source| &source.file));
+        let logging = parsed.config.settings.telemetry.call_log;
+        let fleet = Fleet::new(parsed.config, services, storage, auth);
         let parts = TelemetryParts {
-            logging: parsed.config.settings.telemetry.call_log,
+            fleet: Arc::downgrade(&fleet),
+            logging,
             log: source.as_ref().and_then(|source| settings::call_log_directory(&source.file)),
             export: source.as_ref().and_then(ConfigSource::export_settings),
         };
-        let fleet = Fleet::new(parsed.config, services, storage, auth);
         let tasks = TaskTracker::new();
         let (telemetry, writing) = FleetTelemetry::new(parts);
         fleet.operator().report_to(telemetry.clone());

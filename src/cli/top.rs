@@ -84,7 +84,7 @@ impl LastCalls {
 
     /// Returns the last calls, newest first.
     fn read(&mut self) -> impl Iterator<Item = &CallRecord> {
-        self.calls.extend(self.log.iter_mut().flat_map(FollowedLog::next));
+        self.calls.extend(self.log.iter_mut().flat_map(FollowedLog::next_calls));
         let excess = self.calls.len().saturating_sub(MAX_CALLS);
         self.calls.drain(..excess);
         self.calls.iter().rev()

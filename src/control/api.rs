@@ -3,11 +3,15 @@
 
 use axum::{
     Json, Router,
-    extract::{Path, State, rejection::PathRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     http::{StatusCode, header::CONTENT_TYPE},
     response::IntoResponse,
     routing::get,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -22,6 +26,7 @@ use super::{
 use crate::{
     base::run_blocking,
     config::ConfigEdit,
+    proxy::FoundTool,
     telemetry::{CallRecord, METRICS_CONTENT_TYPE},
 };
 
@@ -32,6 +37,10 @@ fn routes() -> Vec<Route<ApiState>> {
     let changed = Body::json::<AppliedChange>;
     vec![
         Route::get("/status", get_status)
+            .with_query(&[(
+                "brief",
+                "`true` leaves out the lists of tools, and what only the disk knows",
+            )])
             .does("The state of dormouse and its servers", Body::json::<StatusReport>()),
         Route::get("/servers", list_servers)
             .does("The state of each server", Body::json::<Vec<ServerReport>>()),
@@ -61,6 +70,9 @@ fn routes() -> Vec<Route<ApiState>> {
             .does("The last lines of a server's standard error", Body::json::<Vec<String>>()),
         Route::get("/calls", list_calls)
             .does("The last calls to servers, oldest first", Body::json::<Vec<CallRecord>>()),
+        Route::get("/search", search_tools)
+            .with_query(&[("query", "What a tool should do")])
+            .does("The tools that an agent would find", Body::json::<Vec<FoundTool>>()),
         Route::post("/reload", reload_config).does("Reload the config", changed()),
         Route::get("/events", stream_events).does(
             "Changes of the servers and the ended calls, as server-sent events",
@@ -100,8 +112,21 @@ async fn get_document() -> Json<Value> {
     Json(api_document())
 }
 
-async fn get_status(State(api): State<ApiState>) -> ApiResult<StatusReport> {
-    api.report().await.map(Json)
+/// The query of a request for reports.
+#[derive(Default, Deserialize)]
+struct ReportQuery {
+    /// True if the lists of tools are not wanted.
+    #[serde(default)]
+    brief: bool,
+}
+
+async fn get_status(
+    State(api): State<ApiState>,
+    query: Result<Query<ReportQuery>, QueryRejection>,
+) -> ApiResult<StatusReport> {
+    let Query(ReportQuery { brief }) = query?;
+    let report = if brief { api.brief_report().await } else { api.report().await };
+    report.map(Json)
 }
 
 async fn list_servers(State(api): State<ApiState>) -> ApiResult<Vec<ServerReport>> {
@@ -199,6 +224,20 @@ async fn set_tool_enabled(
     ))
 }
 
+/// The query of a search.
+#[derive(Deserialize)]
+struct SearchQuery {
+    query: String,
+}
+
+async fn search_tools(
+    State(api): State<ApiState>,
+    query: Result<Query<SearchQuery>, QueryRejection>,
+) -> ApiResult<Vec<FoundTool>> {
+    let Query(SearchQuery { query }) = query?;
+    Ok(Json(api.fleet.operator().search(query).await))
+}
+
 async fn list_stderr(State(api): State<ApiState>, name: NamePath) -> ApiResult<Vec<String>> {
     let Path(name) = name?;
     Ok(Json(api.fleet.operator().stderr(&name)?))
@@ -206,7 +245,7 @@ async fn list_stderr(State(api): State<ApiState>, name: NamePath) -> ApiResult<V
 
 /// Answers with the metrics, in the text format of Prometheus.
 async fn get_metrics(State(api): State<ApiState>) -> impl IntoResponse {
-    let text = api.telemetry.metrics_text(&api.fleet);
+    let text = api.telemetry.metrics_text();
     ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], text)
 }
 

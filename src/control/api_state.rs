@@ -24,6 +24,15 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
+    /// Builds the report without the lists of tools on a blocking thread, because it looks up the
+    /// memory of processes.
+    pub(super) async fn brief_report(&self) -> Result<StatusReport, ApiError> {
+        let (fleet, config) = (self.fleet.clone(), self.config.clone());
+        let telemetry = self.telemetry.clone();
+        let report = run_blocking(move || StatusReport::brief(&fleet, &telemetry, config)).await;
+        report.ok_or_else(ApiError::shutting_down)
+    }
+
     /// Builds the report on a blocking thread, because it reads from disk.
     pub(super) async fn report(&self) -> Result<StatusReport, ApiError> {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());

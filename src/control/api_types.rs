@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{
         Path,
-        rejection::{JsonRejection, PathRejection},
+        rejection::{JsonRejection, PathRejection, QueryRejection},
     },
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -40,7 +40,7 @@ pub(crate) struct Switch {
 }
 
 /// A tool with the name of its server.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ServerTool {
     pub server: String,
     #[serde(flatten)]
@@ -58,12 +58,12 @@ pub(crate) struct ApiError {
 pub(super) type ApiResult<T> = Result<Json<T>, ApiError>;
 
 impl ApiError {
-    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
 
     /// Returns the answer to a request whose work the runtime does not start any more.
-    pub(super) fn shutting_down() -> Self {
+    pub(crate) fn shutting_down() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "dormouse is shutting down")
     }
 }
@@ -124,6 +124,13 @@ pub(super) type JsonBody<T> = Result<Json<T>, JsonRejection>;
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
         let message = format!("the path is not valid: {}", cause(&rejection.body_text()));
+        Self::new(rejection.status(), message)
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        let message = format!("the query is not valid: {}", cause(&rejection.body_text()));
         Self::new(rejection.status(), message)
     }
 }

@@ -109,3 +109,31 @@ fn event(name: &'static str, data: &impl Serialize) -> Event {
     let event = Event::default().event(name);
     event.json_data(data).unwrap_or_else(|_| Event::default().event(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn server(name: &str, with: &Value) -> ServerReport {
+        let mut report = json!({
+            "name": name, "state": "awake", "startup": "lazy", "strikes": 0, "awake": 1,
+            "memory": 1000, "calls": 0, "failedCalls": 0, "wakes": 1, "lastWake": null,
+            "lastError": null, "noise": null, "retryIn": null, "inventory": null, "tokens": null,
+            "login": null,
+        });
+        let members = with.as_object().into_iter().flatten();
+        members.for_each(|(member, value)| report[member] = value.clone());
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn numbers_that_always_differ_are_no_change() {
+        let before = [server("a", &json!({}))];
+        let counted = json!({"memory": 2000, "calls": 7, "failedCalls": 1, "retryIn": 5});
+        assert!(differences(&before, &[server("a", &counted)]).is_empty());
+        assert_eq!(differences(&before, &[server("a", &json!({"strikes": 1}))]).len(), 1);
+        assert_eq!(differences(&before, &[server("b", &json!({}))]).len(), 2, "one left, one came");
+    }
+}

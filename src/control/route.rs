@@ -18,6 +18,8 @@ pub(super) struct Route<S> {
     path: &'static str,
     handler: MethodRouter<S>,
     summary: &'static str,
+    /// The parameters of the query, each with its description.
+    query: &'static [(&'static str, &'static str)],
     takes: Body,
     answers: Body,
     /// The status of an answer that is no error.
@@ -56,6 +58,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             path,
             handler,
             summary: "",
+            query: &[],
             takes: Body::Empty,
             answers: Body::Empty,
             status,
@@ -85,6 +88,11 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     /// Describes the operation and its answer.
     pub(super) fn does(self, summary: &'static str, answers: Body) -> Self {
         Self { summary, answers, ..self }
+    }
+
+    /// Describes the parameters of its query by their names.
+    pub(super) fn with_query(self, query: &'static [(&'static str, &'static str)]) -> Self {
+        Self { query, ..self }
     }
 
     /// Describes the body of its requests.
@@ -123,7 +131,11 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             let schema = json!({"type": "string"});
             json!({"name": name, "in": "path", "required": true, "schema": schema})
         });
-        operation["parameters"] = parameters.collect();
+        let query = self.query.iter().map(|(name, description)| {
+            let schema = json!({"type": "string"});
+            json!({"name": name, "in": "query", "description": description, "schema": schema})
+        });
+        operation["parameters"] = parameters.chain(query).collect();
         if let Some(content) = self.takes.content(generator) {
             operation["requestBody"] = json!({"required": true, "content": content});
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     auth::{Auth, LoginSummary},
-    catalog::{Cache, Inventory},
+    catalog::{Cache, Inventory, ToolCounts},
     config::ServerConfig,
     proxy::{Fleet, Overview},
     telemetry::{FleetTelemetry, SavingsReport, ServerTally, client_name},
@@ -62,7 +62,11 @@ pub(crate) struct ServerReport {
     pub noise: Option<String>,
     /// Milliseconds until the next attempt to connect.
     pub retry_in: Option<u64>,
-    /// `null` if the catalog of the server is not known.
+    /// `null` if the catalog of the server is not known, and in brief reports for a server that was
+    /// not connected.
+    #[serde(default)]
+    pub tool_counts: Option<ToolCounts>,
+    /// `null` if the catalog of the server is not known, and in brief reports.
     pub inventory: Option<Inventory>,
     /// An estimate of the tokens that the definitions of its shown tools cost.
     pub tokens: Option<usize>,
@@ -87,8 +91,25 @@ impl LastWake {
 }
 
 impl StatusReport {
-    /// Reports on this process.
+    /// Reports on this process. Reads known catalogs from disk.
     pub(crate) fn of(fleet: &Fleet, telemetry: &FleetTelemetry, config: PathBuf) -> Self {
+        Self::with(fleet.operator().overview(), fleet, telemetry, config)
+    }
+
+    /// Reports on this process without the lists of tools, from memory alone.
+    pub(crate) fn brief(fleet: &Fleet, telemetry: &FleetTelemetry, config: PathBuf) -> Self {
+        let overview = fleet.operator().overview_in_memory();
+        let mut report = Self::with(overview, fleet, telemetry, config);
+        report.servers.iter_mut().for_each(|server| server.inventory = None);
+        report
+    }
+
+    fn with(
+        overview: Vec<Overview>,
+        fleet: &Fleet,
+        telemetry: &FleetTelemetry,
+        config: PathBuf,
+    ) -> Self {
         let clients = fleet.operator().clients();
         let memory = GroupMemory::read();
         Self {
@@ -97,10 +118,8 @@ impl StatusReport {
             config,
             hosts: fleet.operator().host_count(),
             clients: clients.iter().filter_map(|client| client_name(client)).collect(),
-            savings: Some(telemetry.savings(fleet)),
-            servers: fleet
-                .operator()
-                .overview()
+            savings: Some(telemetry.savings()),
+            servers: overview
                 .into_iter()
                 .map(|overview| ServerReport::of_running(overview, telemetry, &memory))
                 .collect(),
@@ -146,6 +165,7 @@ impl ServerReport {
                 .retry_at
                 .map(|at| milliseconds(at.saturating_duration_since(Instant::now()))),
             tokens: inventory.as_ref().map(Inventory::tokens),
+            tool_counts: inventory.as_ref().map(Inventory::counts),
             inventory,
         }
     }
@@ -170,6 +190,7 @@ impl ServerReport {
             noise: None,
             retry_in: None,
             tokens: inventory.as_ref().map(Inventory::tokens),
+            tool_counts: inventory.as_ref().map(Inventory::counts),
             inventory,
         }
     }

@@ -14,7 +14,9 @@ use crate::{
     base::Lock,
     config::{Config, LaunchIdentity, ListSettings, ServerConfig, Settings, Surface, Wrapping},
     proxy::{Fleet, Storage},
-    upstream::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool, Watchdog},
+    upstream::{
+        JoinedServer, Joining, PoolFuture, PoolStream, ProcessServices, ServerPool, Watchdog,
+    },
 };
 
 /// Time for which a server stays connected after its last user has left, so that commands that
@@ -233,11 +235,12 @@ impl ServerPool for DaemonPool {
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
                 let used = pool.admit(identity, settings, server);
+                let stderr = used.fleet.operator().stderr_of_first();
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();
                 tasks.spawn(serve(used, far, stop));
-                Box::new(near) as PoolStream
+                JoinedServer { stream: Box::new(near) as PoolStream, stderr }
             });
             // No outcome means that the daemon ends; then the fleet's own connection ends soon.
             joined.await.ok()

@@ -58,7 +58,7 @@ pub(crate) use fleet::Fleet;
 use host::Viewer;
 pub(crate) use host::{Caller, Host, HostId, Principal, User};
 pub(crate) use launch::Storage;
-pub(crate) use operator::OperateError;
+pub(crate) use operator::{FoundTool, OperateError};
 pub(crate) use overview::Overview;
 pub(crate) use reload::Reloaded;
 pub(crate) use remembered_loads::RememberedLoads;

@@ -2,14 +2,21 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use super::{Event, EventSink, Fleet, Overview, overview::overview_of, reload};
+use super::{
+    Event, EventSink, Fleet, Overview, catalogs,
+    overview::{CatalogSource, overview_of},
+    reload,
+};
 use crate::{
-    catalog::{LoadOrigin, Offer, ServerCatalog, ServerId},
+    base::run_blocking,
+    catalog::{LoadOrigin, Offer, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot},
     config::ServerConfig,
     protocol::ClientIdentity,
-    upstream::{LoadError, Phase, StaysAwake},
+    upstream::{LoadError, Phase, RecentLines, StaysAwake},
 };
 
 /// The reason that an operation fails.
@@ -25,6 +32,37 @@ pub(crate) enum OperateError {
     Load(#[from] LoadError),
     #[error("server {server:?} stays awake: {why}")]
     Awake { server: String, why: StaysAwake },
+}
+
+/// Maximum number of results of a search.
+const MAX_FOUND: usize = 20;
+
+/// A result of a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct FoundTool {
+    pub server: String,
+    /// `null` for a server whose tools are not known before it is loaded.
+    pub tool: Option<String>,
+    /// The description of the tool, or of the server.
+    pub description: String,
+    /// What the query and the tool have in common, the strongest first.
+    pub reasons: Vec<String>,
+}
+
+impl FoundTool {
+    fn new(snapshot: &Snapshot, hit: SearchHit) -> Self {
+        let (server, tool, description) = match hit.target {
+            SearchTarget::Tool(at) => {
+                let (offer, tool) = snapshot.tools().tool(at);
+                (&offer.name, Some(tool.name.clone()), tool.description.clone())
+            }
+            SearchTarget::Offer(at) => {
+                let offer = &snapshot.offers[at];
+                (&offer.name, None, offer.description.clone().unwrap_or_default())
+            }
+        };
+        Self { server: server.clone(), tool, description, reasons: hit.reasons }
+    }
 }
 
 /// The operations and reports for the commands and the API.
@@ -103,13 +141,19 @@ impl Operator<'_> {
 
     /// Returns the state of all servers in config order. Reads known catalogs from disk.
     pub(crate) fn overview(&self) -> Vec<Overview> {
+        self.overview_from(CatalogSource::Disk)
+    }
+
+    /// Returns the same without reading from disk: catalogs of servers that were not connected are
+    /// not known.
+    pub(crate) fn overview_in_memory(&self) -> Vec<Overview> {
+        self.overview_from(CatalogSource::Memory)
+    }
+
+    fn overview_from(&self, source: CatalogSource) -> Vec<Overview> {
         let instances = self.fleet.servers.instances();
-        self.fleet
-            .servers
-            .roster()
-            .ids()
-            .map(|server| overview_of(self.fleet, server, &instances))
-            .collect()
+        let roster = self.fleet.servers.roster();
+        roster.ids().map(|server| overview_of(self.fleet, server, &instances, source)).collect()
     }
 
     /// Returns the phase of each server, in config order.
@@ -139,6 +183,19 @@ impl Operator<'_> {
         self.fleet.audience.hosts().iter().filter_map(|host| host.client()).collect()
     }
 
+    /// Searches the tools as an agent can that sees all servers. Returns the best results, best
+    /// first.
+    pub(crate) async fn search(&self, query: String) -> Vec<FoundTool> {
+        catalogs::learn_all(self.fleet).await;
+        let snapshot = self.fleet.board.snapshot();
+        let searching = run_blocking(move || {
+            let found = snapshot.search(&query, None, MAX_FOUND).into_iter();
+            found.map(|hit| FoundTool::new(&snapshot, hit)).collect()
+        });
+        // Without an outcome dormouse ends.
+        searching.await.unwrap_or_default()
+    }
+
     /// Returns the last lines of standard error of a server, oldest first, of one instance after
     /// the other.
     ///
@@ -148,7 +205,13 @@ impl Operator<'_> {
         let server = known(self.fleet, name)?;
         let instances = self.fleet.servers.instances().into_iter();
         let of_server = instances.filter(|(at, _)| at.server == server);
-        Ok(of_server.flat_map(|(_, upstream)| upstream.stderr()).collect())
+        Ok(of_server.flat_map(|(_, upstream)| upstream.stderr().items()).collect())
+    }
+
+    /// Returns the last lines of standard error of the first server, which change as it writes.
+    pub(crate) fn stderr_of_first(&self) -> Option<RecentLines> {
+        let (_, upstream) = self.fleet.servers.instances().into_iter().next()?;
+        Some(upstream.stderr())
     }
 
     /// Returns the enabled servers with their catalogs, as far as those are known.

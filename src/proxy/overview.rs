@@ -25,10 +25,20 @@ pub(crate) struct Overview {
     pub login: Option<LoginSummary>,
 }
 
+/// Where the catalog of a server is looked for.
+#[derive(Clone, Copy)]
+pub(super) enum CatalogSource {
+    /// Only catalogs of servers that were connected are known.
+    Memory,
+    /// Those that are not in memory are read from disk.
+    Disk,
+}
+
 pub(super) fn overview_of(
     fleet: &Fleet,
     server: ServerId,
     instances: &[(Instance, Upstream)],
+    source: CatalogSource,
 ) -> Overview {
     let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
     let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
@@ -36,7 +46,10 @@ pub(super) fn overview_of(
     let roster = fleet.servers.roster();
     let (shared, config) = (fleet.servers.shared(server), roster.slot(server).shown.clone());
     let catalog = shared.catalog();
-    let recalled = || Some(Arc::new(fleet.catalog_memory.last(server)?));
+    let recalled = || match source {
+        CatalogSource::Memory => None,
+        CatalogSource::Disk => Some(Arc::new(fleet.catalog_memory.last(server)?)),
+    };
     let inventory = catalog.or_else(recalled).map(|catalog| {
         let changed: BTreeSet<String> =
             fleet.catalog_memory.suspicious(server, config.settings.pin, &catalog);

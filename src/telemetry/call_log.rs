@@ -1,4 +1,5 @@
-//! The log of calls on disk: files of one JSON text per line, each written by one process.
+//! The log of calls and turns on disk: files of one JSON text per line, each written by one
+//! process.
 //!
 //! A process begins a file with its first call, and another when the file is full. It then removes
 //! the oldest files of the directory. So nothing is locked, and no line is torn by another process.
@@ -14,9 +15,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::CallRecord;
+use super::{CallRecord, TurnRecord};
 use crate::base::{make_private, make_private_directory, run_blocking};
 
 /// Size at which a process begins another file, in bytes.
@@ -35,9 +37,18 @@ const EXTENSION: &str = "jsonl";
 #[derive(Clone, Debug)]
 pub(crate) struct CallLogDirectory(PathBuf);
 
-/// The sender of calls to the log.
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum LogEntry {
+    // A call without the members that a turn has is none.
+    Turn(TurnRecord),
+    Call(Arc<CallRecord>),
+}
+
+/// The sender of entries to the log.
 pub(super) struct CallLog {
-    lines: mpsc::Sender<Arc<CallRecord>>,
+    lines: mpsc::Sender<LogEntry>,
     counts: Arc<LogCounts>,
 }
 
@@ -52,7 +63,7 @@ struct LogCounts {
 /// The task that writes the log; it ends, with all calls written, when its [`CallLog`] is dropped.
 pub(super) struct CallLogWriter {
     directory: CallLogDirectory,
-    lines: mpsc::Receiver<Arc<CallRecord>>,
+    lines: mpsc::Receiver<LogEntry>,
     counts: Arc<LogCounts>,
 }
 
@@ -108,12 +119,30 @@ impl CallLogDirectory {
     }
 }
 
+impl LogEntry {
+    /// Returns its time, in the form of RFC 3339.
+    fn at(&self) -> &str {
+        match self {
+            Self::Turn(turn) => &turn.at,
+            Self::Call(call) => &call.at,
+        }
+    }
+
+    /// Returns the size of the arguments and the result.
+    fn content_bytes(&self) -> usize {
+        match self {
+            Self::Turn(_) => 0,
+            Self::Call(call) => call.content_bytes(),
+        }
+    }
+}
+
 impl CallLog {
-    pub(super) fn write(&self, call: Arc<CallRecord>) {
+    pub(super) fn write(&self, entry: LogEntry) {
         let LogCounts { missing, waiting_bytes } = &*self.counts;
-        let bytes = call.content_bytes();
+        let bytes = entry.content_bytes();
         let waiting = waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if waiting + bytes > MAX_WAITING_BYTES || self.lines.try_send(call).is_err() {
+        if waiting + bytes > MAX_WAITING_BYTES || self.lines.try_send(entry).is_err() {
             waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             missing.fetch_add(1, Ordering::Relaxed);
         }
@@ -126,14 +155,15 @@ impl CallLogWriter {
         let mut file = None;
         let mut is_failing = false;
         while let Some(first) = self.lines.recv().await {
-            let mut calls = vec![first];
-            while let Ok(call) = self.lines.try_recv() {
-                calls.push(call);
+            let mut entries = vec![first];
+            while let Ok(entry) = self.lines.try_recv() {
+                entries.push(entry);
             }
-            let bytes = calls.iter().map(|call| call.content_bytes()).sum();
-            let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
+            let bytes = entries.iter().map(LogEntry::content_bytes).sum();
+            let calls = entries.iter().filter(|entry| matches!(entry, LogEntry::Call(_)));
+            let count = u64::try_from(calls.count()).unwrap_or(u64::MAX);
             let (directory, open) = (self.directory.clone(), file.take());
-            let written = run_blocking(move || append(&directory, open, &calls)).await;
+            let written = run_blocking(move || append(&directory, open, &entries)).await;
             self.counts.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             match written {
                 Some(Ok(open)) => {
@@ -161,11 +191,11 @@ impl CallLogWriter {
     }
 }
 
-/// Appends the calls to the file, or to another one if it is full. Returns the file.
+/// Appends the entries to the file, or to another one if it is full. Returns the file.
 fn append(
     directory: &CallLogDirectory,
     open: Option<File>,
-    calls: &[Arc<CallRecord>],
+    entries: &[LogEntry],
 ) -> io::Result<File> {
     let has_room = |file: &File| file.metadata().is_ok_and(|it| it.len() < MAX_FILE_BYTES);
     let mut file = match open.filter(has_room) {
@@ -173,8 +203,8 @@ fn append(
         None => directory.begin_file()?,
     };
     let mut lines = Vec::new();
-    for call in calls {
-        serde_json::to_writer(&mut lines, call)?;
+    for entry in entries {
+        serde_json::to_writer(&mut lines, entry)?;
         lines.push(b'\n');
     }
     file.write_all(&lines)?;
@@ -198,9 +228,17 @@ impl FollowedLog {
         Self { directory, files: Vec::new() }
     }
 
-    /// Returns the calls since the last time, oldest first. Lines that are no calls are left out:
-    /// a newer dormouse may have written them.
-    pub(crate) fn next(&mut self) -> Vec<CallRecord> {
+    /// Returns the calls since the last time, oldest first.
+    pub(crate) fn next_calls(&mut self) -> impl Iterator<Item = CallRecord> {
+        self.next().into_iter().filter_map(|entry| match entry {
+            LogEntry::Call(call) => Some(Arc::unwrap_or_clone(call)),
+            LogEntry::Turn(_) => None,
+        })
+    }
+
+    /// Returns the entries since the last time, oldest first. Other lines are left out: a newer
+    /// dormouse may have written them.
+    pub(crate) fn next(&mut self) -> Vec<LogEntry> {
         let present = self.directory.files();
         self.files.retain(|file| present.contains(&file.path));
         for path in present {
@@ -208,18 +246,18 @@ impl FollowedLog {
                 self.files.push(FollowedFile { path, position: 0 });
             }
         }
-        let mut calls = Vec::new();
+        let mut entries = Vec::new();
         for file in &mut self.files {
             // Another process may have removed the file.
-            let _ = file.read(&mut calls);
+            let _ = file.read(&mut entries);
         }
-        calls.sort_by(|a: &CallRecord, b| a.at.cmp(&b.at));
-        calls
+        entries.sort_by(|a: &LogEntry, b| a.at().cmp(b.at()));
+        entries
     }
 }
 
 impl FollowedFile {
-    fn read(&mut self, calls: &mut Vec<CallRecord>) -> io::Result<()> {
+    fn read(&mut self, entries: &mut Vec<LogEntry>) -> io::Result<()> {
         let mut file = File::open(Path::new(&self.path))?;
         file.seek(SeekFrom::Start(self.position))?;
         let mut lines = BufReader::new(file);
@@ -232,7 +270,7 @@ impl FollowedFile {
                 return Ok(());
             }
             self.position += read as u64;
-            calls.extend(serde_json::from_slice::<CallRecord>(&line).ok());
+            entries.extend(serde_json::from_slice::<LogEntry>(&line).ok());
         }
     }
 }

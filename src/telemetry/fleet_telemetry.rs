@@ -2,21 +2,21 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallLogDirectory, CallRecord, ExportSettings, SavingsReport,
-    call_log::{CallLog, CallLogWriter},
+    CallLogDirectory, CallRecord, ExportSettings, SavingsReport, TurnRecord,
+    call_log::{CallLog, CallLogWriter, LogEntry},
     metrics::Metrics,
     operation,
     otlp::{Exporter, ExporterTask},
     pending::{Ended, Pending},
     prometheus::{self, Gauges},
-    savings::Savings,
+    savings::{Savings, known_bytes},
     server_counts::{ServerCounts, ServerTally},
     span_record::SpanRecord,
 };
@@ -40,6 +40,8 @@ const MAX_RECENT_BYTES: usize = 8 * 1024 * 1024;
 /// The parameters of a fleet's telemetry.
 #[derive(Default)]
 pub(crate) struct TelemetryParts {
+    /// The fleet whose definitions models do not have to read; none if no model is served.
+    pub fleet: Weak<Fleet>,
     pub logging: CallLogging,
     /// The place of the log of calls; `None` if there is none.
     pub log: Option<CallLogDirectory>,
@@ -49,6 +51,8 @@ pub(crate) struct TelemetryParts {
 
 /// The memory and the reports of one fleet.
 pub(crate) struct FleetTelemetry {
+    /// The fleet whose events these are.
+    fleet: Weak<Fleet>,
     has_contents: bool,
     recent: Recent<Arc<CallRecord>>,
     metrics: Metrics,
@@ -78,6 +82,7 @@ impl FleetTelemetry {
         let (log, writer) = place.map(CallLogDirectory::open).unzip();
         let (exporter, task) = parts.export.map(Exporter::new).unzip();
         let telemetry = Arc::new(Self {
+            fleet: parts.fleet,
             has_contents: parts.logging == CallLogging::Contents,
             recent: Recent::new(MAX_RECENT_CALLS, MAX_RECENT_BYTES),
             metrics: Metrics::default(),
@@ -110,16 +115,19 @@ impl FleetTelemetry {
         self.counts.of(server)
     }
 
-    pub(crate) fn savings(&self, fleet: &Fleet) -> SavingsReport {
+    pub(crate) fn savings(&self) -> SavingsReport {
         self.fold();
-        self.savings.report(&fleet.operator().known_catalogs())
+        let fleet = self.fleet.upgrade();
+        let servers = fleet.map(|fleet| fleet.operator().known_catalogs()).unwrap_or_default();
+        self.savings.report(&servers)
     }
 
     /// Returns the metrics in the text format of Prometheus.
-    pub(crate) fn metrics_text(&self, fleet: &Fleet) -> String {
-        let saved = self.savings(fleet);
+    pub(crate) fn metrics_text(&self) -> String {
+        let saved = self.savings();
         let mut servers: Vec<(Phase, u64)> = Vec::new();
-        for phase in fleet.operator().phases() {
+        let fleet = self.fleet.upgrade();
+        for phase in fleet.iter().flat_map(|fleet| fleet.operator().phases()) {
             match servers.iter_mut().find(|(known, _)| *known == phase) {
                 Some((_, count)) => *count += 1,
                 None => servers.push((phase, 1)),
@@ -155,7 +163,15 @@ impl FleetTelemetry {
 
     fn fold_request(&self, request: &EndedRequest, result_bytes: Option<usize>) {
         self.metrics.request_ended(request);
-        self.savings.request_ended(request, result_bytes);
+        let known = || {
+            let fleet = self.fleet.upgrade();
+            fleet.map_or(0, |fleet| known_bytes(&fleet.operator().known_catalogs()))
+        };
+        let saved = self.savings.request_ended(request, result_bytes, known);
+        if let Some(saved) = saved.filter(|saved| *saved > 0) {
+            let turn = TurnRecord::new(request.time.began, &request.client, saved);
+            self.log(LogEntry::Turn(turn));
+        }
         self.export(operation::span_of_request(request));
     }
 
@@ -168,12 +184,16 @@ impl FleetTelemetry {
             None => record,
         };
         let record = Arc::new(record);
-        if let Some(log) = &self.outputs.lock().log {
-            log.write(record.clone());
-        }
+        self.log(LogEntry::Call(record.clone()));
         let bytes = record.content_bytes();
         self.recent.push(record, bytes);
         self.export(operation::span_of_call(call));
+    }
+
+    fn log(&self, entry: LogEntry) {
+        if let Some(log) = &self.outputs.lock().log {
+            log.write(entry);
+        }
     }
 
     fn export(&self, span: Option<SpanRecord>) {

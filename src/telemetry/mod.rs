@@ -13,11 +13,13 @@ mod prometheus;
 mod savings;
 mod server_counts;
 mod span_record;
+mod turn_record;
 
-pub(crate) use call_log::{CallLogDirectory, FollowedLog};
+pub(crate) use call_log::{CallLogDirectory, FollowedLog, LogEntry};
 pub(crate) use call_record::{CallOutcome, CallRecord, client_name};
 pub(crate) use fleet_telemetry::{FleetTelemetry, TelemetryParts};
 pub(crate) use otlp::ExportSettings;
 pub(crate) use prometheus::CONTENT_TYPE as METRICS_CONTENT_TYPE;
 pub(crate) use savings::SavingsReport;
 pub(crate) use server_counts::ServerTally;
+pub(crate) use turn_record::TurnRecord;

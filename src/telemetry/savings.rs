@@ -20,6 +20,9 @@ const MAX_HOSTS: usize = 256;
 /// The estimator, for reports.
 const ESTIMATOR: &str = "4 bytes per token";
 
+/// A server with its catalog, if that is known.
+type KnownServer = (Arc<ServerConfig>, Option<Arc<ServerCatalog>>);
+
 /// Counts the turns of models.
 #[derive(Default)]
 pub(super) struct Savings(Lock<Turns>);
@@ -27,8 +30,8 @@ pub(super) struct Savings(Lock<Turns>);
 #[derive(Default)]
 struct Turns {
     count: u64,
-    /// The bytes of the tool lists that hosts had at these turns.
-    listed_bytes: u64,
+    /// The bytes that were not sent at these turns.
+    saved_bytes: u64,
     /// The hosts by their names: over HTTP, each request of a modern host has its own session.
     hosts: HashMap<String, HostTurns>,
 }
@@ -47,8 +50,8 @@ struct HostTurns {
 pub(crate) struct SavingsReport {
     /// Turns of models in which a tool was called.
     pub turns: u64,
-    /// Bytes of definitions that were not sent: the definitions of all tools that are known now,
-    /// less the tool lists that hosts had, at each turn.
+    /// Bytes of definitions that were not sent: at each turn the definitions of all tools that were
+    /// known, less the tool list that the host had.
     pub bytes: u64,
     /// The same in tokens.
     pub tokens: u64,
@@ -68,29 +71,38 @@ pub(crate) struct ServerSavings {
 }
 
 impl Savings {
-    /// Notes what a host was answered. `result_bytes`: the size of its result.
-    pub(super) fn request_ended(&self, request: &EndedRequest, result_bytes: Option<usize>) {
+    /// Notes what a host was answered. `result_bytes`: the size of its result. `known_bytes`
+    /// returns the size of the definitions of all tools that are known now.
+    ///
+    /// Returns the bytes that were not sent if a turn began with the request.
+    pub(super) fn request_ended(
+        &self,
+        request: &EndedRequest,
+        result_bytes: Option<usize>,
+        known_bytes: impl FnOnce() -> u64,
+    ) -> Option<u64> {
         let is_list = request.method == method::TOOLS_LIST;
         if !is_list && request.method != method::TOOLS_CALL {
-            return;
+            return None;
         }
         let name = name_of(&request.client);
         let mut turns = self.0.lock();
         let turns = &mut *turns;
         if turns.hosts.len() >= MAX_HOSTS && !turns.hosts.contains_key(&name) {
-            return;
+            return None;
         }
         let host = turns.hosts.entry(name).or_default();
         if is_list {
             host.listed_bytes = result_bytes.map_or(host.listed_bytes, |bytes| bytes as u64);
-            return;
+            return None;
         }
         let end = request.time.began + request.time.took;
-        if host.until.is_none_or(|until| request.time.began >= until) {
-            turns.count += 1;
-            turns.listed_bytes += host.listed_bytes;
-        }
+        let is_new = host.until.is_none_or(|until| request.time.began >= until);
         host.until = host.until.max(Some(end));
+        let saved = is_new.then(|| known_bytes().saturating_sub(host.listed_bytes))?;
+        turns.count += 1;
+        turns.saved_bytes += saved;
+        Some(saved)
     }
 
     pub(super) fn turns(&self) -> u64 {
@@ -98,25 +110,15 @@ impl Savings {
     }
 
     /// Reports on these servers, with their catalogs as far as those are known.
-    pub(super) fn report(
-        &self,
-        servers: &[(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)],
-    ) -> SavingsReport {
-        let definitions: Vec<(String, u64)> = servers
-            .iter()
-            .map(|(config, catalog)| {
-                let tools = catalog.iter().flat_map(|catalog| &catalog.tools);
-                let shown = tools.filter(|tool| config.offer.tools.allow(&tool.name));
-                (config.name.clone(), shown.map(|tool| tool.raw.len() as u64).sum())
-            })
-            .collect();
-        let (turns, listed) = {
+    pub(super) fn report(&self, servers: &[KnownServer]) -> SavingsReport {
+        let (turns, saved) = {
             let turns = self.0.lock();
-            (turns.count, turns.listed_bytes)
+            (turns.count, turns.saved_bytes)
         };
-        let all: u64 = definitions.iter().map(|(_, bytes)| bytes).sum();
-        let saved = turns.saturating_mul(all).saturating_sub(listed);
-        let servers = definitions.into_iter().filter(|_| saved > 0).map(|(server, bytes)| {
+        let definitions =
+            servers.iter().map(|server| (server.0.name.clone(), definition_bytes(server)));
+        let all = known_bytes(servers);
+        let servers = definitions.filter(|_| saved > 0).map(|(server, bytes)| {
             let share = u128::from(saved) * u128::from(bytes) / u128::from(all.max(1));
             let bytes = u64::try_from(share).unwrap_or(u64::MAX);
             ServerSavings { server, bytes, tokens: tokens(bytes) }
@@ -148,6 +150,17 @@ impl SavingsReport {
             }
         }
     }
+}
+
+/// Returns the size of the definitions of all tools that are shown, as far as they are known.
+pub(super) fn known_bytes(servers: &[KnownServer]) -> u64 {
+    servers.iter().map(definition_bytes).sum()
+}
+
+fn definition_bytes((config, catalog): &KnownServer) -> u64 {
+    let tools = catalog.iter().flat_map(|catalog| &catalog.tools);
+    let shown = tools.filter(|tool| config.offer.tools.allow(&tool.name));
+    shown.map(|tool| tool.raw.len() as u64).sum()
 }
 
 fn tokens(bytes: u64) -> u64 {
@@ -183,13 +196,14 @@ mod tests {
     #[test]
     fn calls_that_overlap_are_one_turn() {
         let savings = Savings::default();
-        savings.request_ended(&request("tools/list", 0, 1), Some(100));
+        let ended = |request, bytes| savings.request_ended(&request, Some(bytes), || 1000);
+        assert_eq!(ended(request("tools/list", 0, 1), 100), None);
         // The calls end in this order.
-        for (began, took) in [(11, 1), (10, 9), (20, 1)] {
-            savings.request_ended(&request("tools/call", began, took), Some(5));
-        }
-        savings.request_ended(&request("resources/read", 30, 1), Some(5));
+        assert_eq!(ended(request("tools/call", 11, 1), 5), Some(900));
+        assert_eq!(ended(request("tools/call", 10, 9), 5), None);
+        assert_eq!(ended(request("tools/call", 20, 1), 5), Some(900));
+        assert_eq!(ended(request("resources/read", 30, 1), 5), None);
         assert_eq!(savings.turns(), 2);
-        assert_eq!(savings.0.lock().listed_bytes, 200, "the list is in the context at each turn");
+        assert_eq!(savings.0.lock().saved_bytes, 1800, "the list is in the context at each turn");
     }
 }

@@ -10,8 +10,12 @@ use tokio::{
 
 use super::{
     ChangeAudience, Context, Lease, ListKinds, LoadError, ServerObserver, Status, StaysAwake,
-    actor::ServerActor, command::ActorCommand, connection::ServerConnection, fetch,
-    shared_server::SharedServer, stderr::recent_lines,
+    actor::ServerActor,
+    command::ActorCommand,
+    connection::ServerConnection,
+    fetch,
+    shared_server::SharedServer,
+    stderr::{RecentLines, StderrTail},
 };
 use crate::{
     base::Lock,
@@ -56,7 +60,7 @@ impl Upstream {
             subscriptions: Arc::default(),
             stale: Arc::default(),
             status: Lock::new(Status::new()),
-            stderr: recent_lines(),
+            stderr: Arc::new(StderrTail::new()),
             commands,
             stop: context.stop.child_token(),
         });
@@ -126,8 +130,8 @@ impl Upstream {
     }
 
     /// Returns the last lines of standard error, oldest first.
-    pub(crate) fn stderr(&self) -> Vec<String> {
-        self.0.stderr.items()
+    pub(crate) fn stderr(&self) -> RecentLines {
+        self.0.stderr.lines()
     }
 
     /// Returns the server awake: connected already, or woken or loaded now, in one attempt that all

@@ -55,7 +55,10 @@ pub(crate) use process::LINEAGE_VARIABLE;
 pub(crate) use process_memory::GroupMemory;
 pub(crate) use question::Question;
 pub(crate) use server_observer::{ChangeAudience, Recalled, ServerObserver};
-pub(crate) use server_pool::{Joining, PoolFuture, PoolStream, ProcessServices, ServerPool};
+pub(crate) use server_pool::{
+    JoinedServer, Joining, PoolFuture, PoolStream, ProcessServices, ServerPool,
+};
 pub(crate) use server_status::{Phase, Status, StaysAwake};
 pub(crate) use stale_lists::ListKinds;
+pub(crate) use stderr::RecentLines;
 pub(crate) use watchdog::Watchdog;

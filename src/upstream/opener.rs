@@ -11,11 +11,10 @@ use super::{
     http::{HttpClient, HttpConnector},
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
-    server_pool::{Joining, PoolStream, PooledConnection, ProcessServices},
-    stderr::StderrTargets,
+    server_pool::{JoinedServer, Joining, PooledConnection, ProcessServices},
+    stderr::{StderrTail, StderrTargets},
 };
 use crate::{
-    base::Recent,
     catalog::ServerCatalog,
     config::{Framing, Launch, Mask, ServerConfig, Transport},
     peer::{Peer, read_messages},
@@ -46,7 +45,7 @@ pub(super) struct Opening<'a> {
     /// The server's catalog, as soon as it is known.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Receives the lines of standard error.
-    pub(super) stderr: Arc<Recent<String>>,
+    pub(super) stderr: Arc<StderrTail>,
     /// Receives the messages of the server.
     pub(super) inbound: ServerInbound,
     /// The queue of messages to the server.
@@ -94,12 +93,14 @@ impl OpenConnection for SystemOpener {
             let transport = config.transport.as_ref().map_err(Clone::clone)?;
             let carrier: Box<dyn Carrier> = match transport {
                 Transport::Stdio(launch) => {
-                    if let Some(stream) = self.join_pool(config).await {
+                    if let Some(joined) = self.join_pool(config).await {
+                        let JoinedServer { stream, stderr: lines } = joined;
+                        lines.into_iter().for_each(|lines| stderr.follow(lines));
                         let limit = self.max_message_bytes;
                         let pooled = PooledConnection::start(stream, inbound, outbox, limit, tasks);
                         return Ok(Box::new(pooled) as Box<dyn Carrier>);
                     }
-                    let output = StderrTargets { mask: Mask::of(config), recent: stderr };
+                    let output = StderrTargets { mask: Mask::of(config), recent: stderr.lines() };
                     Box::new(run_process(launch, output, inbound, outbox, self, tasks)?)
                 }
                 Transport::Http(remote) => {
@@ -123,8 +124,8 @@ impl OpenConnection for SystemOpener {
 }
 
 impl SystemOpener {
-    /// Returns a stream to the server in the pool of the process, if it is shared.
-    async fn join_pool(&self, config: &ServerConfig) -> Option<PoolStream> {
+    /// Connects the server in the pool of the process, if it is shared.
+    async fn join_pool(&self, config: &ServerConfig) -> Option<JoinedServer> {
         let pool = self.services.pool.as_ref()?;
         let (lineage, max_message_bytes) = (self.lineage.as_deref(), self.max_message_bytes);
         pool.join(Joining { config, lineage, max_message_bytes }).await

@@ -9,6 +9,7 @@ use super::{
     Watchdog,
     carrier::{Carrier, CarrierFuture, ShutdownPolicy},
     inbound::ServerInbound,
+    stderr::RecentLines,
 };
 use crate::{
     config::ServerConfig,
@@ -19,7 +20,7 @@ use crate::{
 /// The servers that a process runs for all of its fleets. A fleet is connected to one as a host is
 /// to a server that it has alone.
 pub(crate) trait ServerPool: Send + Sync {
-    /// Returns a stream to the pool's instance of a server. Returns `None` if the fleet has to
+    /// Returns the pool's instance of a server. Returns `None` if the fleet has to
     /// connect the server itself.
     fn join<'a>(&'a self, joining: Joining<'a>) -> PoolFuture<'a>;
 }
@@ -32,7 +33,14 @@ pub(crate) struct Joining<'a> {
     pub max_message_bytes: usize,
 }
 
-pub(crate) type PoolFuture<'a> = Pin<Box<dyn Future<Output = Option<PoolStream>> + Send + 'a>>;
+/// A server of the pool.
+pub(crate) struct JoinedServer {
+    pub stream: PoolStream,
+    /// Its standard error; `None` if it is in another process.
+    pub stderr: Option<RecentLines>,
+}
+
+pub(crate) type PoolFuture<'a> = Pin<Box<dyn Future<Output = Option<JoinedServer>> + Send + 'a>>;
 
 /// A stream to a server of the pool, with one message per line.
 pub(crate) type PoolStream = Box<dyn BothWays>;

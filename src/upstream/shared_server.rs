@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     ChangeAudience, ServerObserver, Status, command::ActorCommand, connection::ServerConnection,
     fetch::FetchedLists, server_subscriptions::ServerSubscriptions, stale_lists::StaleLists,
+    stderr::StderrTail,
 };
 use crate::{
-    base::{Lock, Recent},
+    base::Lock,
     catalog::{LoadOrigin, ServerCatalog},
     config::ServerConfig,
     peer::CallOptions,
@@ -29,7 +30,7 @@ pub(super) struct SharedServer {
     /// The lists that the server has announced as changed.
     pub(super) stale: Arc<StaleLists>,
     pub(super) status: Lock<Status>,
-    pub(super) stderr: Arc<Recent<String>>,
+    pub(super) stderr: Arc<StderrTail>,
     pub(super) commands: mpsc::UnboundedSender<ActorCommand>,
     pub(super) stop: CancellationToken,
 }

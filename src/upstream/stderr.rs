@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use tokio::{process::ChildStderr, task::AbortHandle};
 
 use crate::{
@@ -30,9 +31,25 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 const MAX_LOGGED_BYTES: usize = 64 * 1024;
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Makes the place for the last lines of a server, over all of its processes.
-pub(super) fn recent_lines() -> Arc<Recent<String>> {
-    Arc::new(Recent::new(MAX_RECENT_LINES, MAX_RECENT_BYTES))
+/// The last lines of a server, oldest first.
+pub(crate) type RecentLines = Arc<Recent<String>>;
+
+/// The last lines of a server over all of its processes, or those that the pool has of it.
+pub(super) struct StderrTail(ArcSwap<Recent<String>>);
+
+impl StderrTail {
+    pub(super) fn new() -> Self {
+        Self(ArcSwap::from_pointee(Recent::new(MAX_RECENT_LINES, MAX_RECENT_BYTES)))
+    }
+
+    pub(super) fn lines(&self) -> RecentLines {
+        self.0.load_full()
+    }
+
+    /// Has the tail be that of a server of the pool.
+    pub(super) fn follow(&self, lines: RecentLines) {
+        self.0.store(lines);
+    }
 }
 
 /// The lines of one process.
@@ -45,7 +62,7 @@ pub(super) struct StderrReader {
 pub(super) struct StderrTargets {
     /// Removes secrets that the server repeats.
     pub(super) mask: Mask,
-    pub(super) recent: Arc<Recent<String>>,
+    pub(super) recent: RecentLines,
 }
 
 /// The first lines and the last ones.

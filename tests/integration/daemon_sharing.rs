@@ -283,3 +283,18 @@ async fn test_asks_the_server_that_hosts_share_and_says_so() {
     assert_eq!(host.started("b").len(), 2, "a process of each command");
     assert!(echo(&mut host, "still").await.contains("still"));
 }
+
+#[tokio::test]
+async fn standard_error_of_a_shared_server_is_shown_once() {
+    let home = DaemonHome::new();
+    let mut first = home.proxy([shared("a")]).serve().await;
+    let mut second = home.proxy([shared("a")]).serve().await;
+    for host in [&mut first, &mut second] {
+        host.use_tool("a/shout", json!({"lines": 3})).await;
+    }
+    let (code, said) = home.run(&["log", "a", "--stderr", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let lines: Vec<String> = serde_json::from_str(&said).expect("a list of lines");
+    let numbers: Vec<&str> = lines.iter().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(numbers, ["0", "1", "2", "0", "1", "2"]);
+}

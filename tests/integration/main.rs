@@ -40,6 +40,7 @@ mod one_server;
 mod operating;
 mod own_config;
 mod packaging;
+mod page;
 mod profiles;
 mod real_servers;
 mod reload;

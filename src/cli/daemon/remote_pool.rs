@@ -8,7 +8,7 @@ use crate::{
     cli::shared_flags::Options,
     config::{ConfigFile, Settings},
     daemon::{DaemonPlace, join},
-    upstream::{Joining, PoolFuture, PoolStream, ServerPool},
+    upstream::{JoinedServer, Joining, PoolFuture, PoolStream, ServerPool},
 };
 
 /// The pool of a daemon in another process.
@@ -46,7 +46,7 @@ impl ServerPool for RemotePool {
             let stream = joined.await.flatten()?;
             stream.set_nonblocking(true).ok()?;
             let stream = tokio::net::UnixStream::from_std(stream).ok()?;
-            Some(Box::new(stream) as PoolStream)
+            Some(JoinedServer { stream: Box::new(stream) as PoolStream, stderr: None })
         })
     }
 }

@@ -40,7 +40,7 @@ const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
 const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
 /// Serves connections until `stop` is cancelled, then completes the requests in progress.
-pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
     let mut is_failing = false;

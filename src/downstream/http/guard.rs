@@ -164,6 +164,7 @@ impl Guard {
     ) -> Option<TokenHash> {
         let (own_tokens, is_closed) = match scope {
             PathScope::Api => return matching_token(headers, self.access.api_tokens.iter()),
+            PathScope::Page => return Some(TokenHash(None)),
             PathScope::Server(name) => {
                 let own_tokens = server_tokens.iter().find(|(of, _)| of == name);
                 let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice());
@@ -214,7 +215,7 @@ fn usual_hosts(address: SocketAddr) -> [String; 2] {
 
 /// Builds a refusal in the form of the API or of MCP.
 fn refused(scope: &PathScope<'_>, status: StatusCode, message: &str) -> Response {
-    if *scope == PathScope::Api {
+    if matches!(scope, PathScope::Api | PathScope::Page) {
         return (status, Json(json!({"error": message}))).into_response();
     }
     refusal(status, None, message)
@@ -241,8 +242,8 @@ pub(super) async fn authorize(
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
     let is_api = scope == PathScope::Api;
-    if is_api && guard.access.api_tokens.is_empty() {
-        let message = "the API is closed while the config has no apiTokens";
+    if (is_api || scope == PathScope::Page) && guard.access.api_tokens.is_empty() {
+        let message = "the API and the page are closed while the config has no apiTokens";
         return with_cors(refused(&scope, StatusCode::FORBIDDEN, message), origin);
     }
     // Read for each request, because a reload may change them.

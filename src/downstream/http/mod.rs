@@ -23,5 +23,6 @@ mod routes;
 mod sessions;
 mod stream;
 
+pub(crate) use connections::serve as serve_connections;
 pub(crate) use guard::HttpAccess;
 pub(crate) use http_server::{HttpRoutes, bind, serve};

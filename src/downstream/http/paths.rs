@@ -9,7 +9,7 @@ pub(super) const HEALTH_CHECKS: [(&str, &str); 4] =
     [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/_healthz", "ok\n"), ("/_readyz", "ready\n")];
 
 /// First segments, in addition to those of health checks, that are never a server's name.
-const OWN_SEGMENTS: [&str; 5] = ["api", "metrics", "mcp", "sse", "messages"];
+const OWN_SEGMENTS: [&str; 6] = ["api", "metrics", "mcp", "sse", "messages", "ui"];
 
 pub(super) fn is_health_check(path: &str) -> bool {
     HEALTH_CHECKS.iter().any(|(known, _)| *known == path)
@@ -26,6 +26,8 @@ pub(super) fn is_own_segment(segment: &str) -> bool {
 pub(super) enum PathScope<'a> {
     /// The control API, and the metrics.
     Api,
+    /// The page in a browser, which checks by itself who may see it.
+    Page,
     /// The endpoint of the server with this name.
     Server(Cow<'a, str>),
     /// An endpoint of all servers.
@@ -36,6 +38,9 @@ impl<'a> PathScope<'a> {
     pub(super) fn of(path: &'a str) -> Self {
         if path.starts_with("/api/") || path == "/metrics" {
             return Self::Api;
+        }
+        if path == "/ui" || path.starts_with("/ui/") {
+            return Self::Page;
         }
         let Some(rest) = path.strip_prefix("/servers/") else { return Self::AllServers };
         let segment = rest.split('/').next().unwrap_or_default();
@@ -54,5 +59,6 @@ mod tests {
         assert_eq!(PathScope::of("/mcp"), PathScope::AllServers);
         assert_eq!(PathScope::of("/api/v1/servers/a"), PathScope::Api);
         assert_eq!(PathScope::of("/metrics"), PathScope::Api);
+        assert_eq!(PathScope::of("/ui/api/overview"), PathScope::Page);
     }
 }

@@ -1,0 +1,291 @@
+//! What the page shows of a config, and the changes that it makes. The config is read for each
+//! request, since it may change at any time. Everything here waits for the disk, and for the
+//! processes that serve the config.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::http::StatusCode;
+use reqwest::Method;
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+
+use super::{
+    call_feed::{CallFeed, NextCalls, SavedHour},
+    definition_diff::{DefinitionDiff, digest},
+    overview::Overview,
+    page_logins::LoginProgress,
+};
+use crate::{
+    base::Lock,
+    catalog::{Cache, CatalogKey, DefinitionChange, ToolSummary},
+    cli::{
+        edit,
+        instances::{REQUEST_TIMEOUT, path_of_server, send_all, stderr_of},
+        joint_report::{by_process, over_processes},
+        operate::LOAD_MARGIN,
+        settings,
+        shared_flags::Options,
+        sharing_report::SharedServers,
+    },
+    config::{Config, ConfigEdit, ConfigFile, ServerConfig},
+    control::{ApiError, ServerReport, ServerTool, StatusReport},
+    proxy::FoundTool,
+    telemetry::SavingsReport,
+};
+
+/// Time after which what is stored is read again.
+const STORED_LIFETIME: Duration = Duration::from_secs(20);
+/// Maximum number of lines of standard error in an answer.
+const MAX_STDERR_LINES: usize = 500;
+
+/// The path of a process's report without the lists of tools.
+const BRIEF_STATUS: &str = "/status?brief=true";
+
+/// The config that the page is for.
+pub(super) struct ConfigView {
+    options: Options,
+    calls: CallFeed,
+    stored: Lock<Option<StoredReports>>,
+}
+
+/// What is stored of the servers of a config, whose catalogs are too large to be read each second.
+struct StoredReports {
+    read: Instant,
+    /// The text of the config at that time.
+    config: String,
+    servers: Arc<Vec<ServerReport>>,
+}
+
+/// The saved definitions of a config.
+#[derive(Serialize)]
+pub(super) struct SavingsView {
+    #[serde(flatten)]
+    savings: SavingsReport,
+    hours: Vec<SavedHour>,
+}
+
+/// A config as it is now, with its file.
+struct PresentConfig {
+    file: ConfigFile,
+    config: Config,
+}
+
+impl ConfigView {
+    pub(super) fn new(options: Options, file: &ConfigFile) -> Self {
+        // The page stays with this config, whatever is found later.
+        let options = Options { config: Some(file.path.clone()), ..options };
+        Self {
+            options,
+            calls: CallFeed::new(settings::call_log_directory(file)),
+            stored: Lock::default(),
+        }
+    }
+
+    fn file(&self) -> Result<ConfigFile, ApiError> {
+        settings::find_trusted(&self.options).map_err(|error| unusable(&error))
+    }
+
+    fn present(&self) -> Result<PresentConfig, ApiError> {
+        let file = self.file()?;
+        let config = settings::parse(&file, &self.options);
+        let config = config.map_err(|error| unusable(&error.into()))?;
+        Ok(PresentConfig { file, config })
+    }
+
+    pub(super) fn server(&self, name: &str) -> Result<ServerConfig, ApiError> {
+        let PresentConfig { config, .. } = self.present()?;
+        server_of(&config, name).cloned()
+    }
+
+    /// `logins`: the logins that have been begun; `None` if none can be begun on this page.
+    pub(super) fn overview(
+        &self,
+        logins: Option<HashMap<String, LoginProgress>>,
+    ) -> Result<Overview, ApiError> {
+        let PresentConfig { file, config } = self.present()?;
+        let mut processes = by_process(&self.reports(&file, BRIEF_STATUS)?);
+        let shared = SharedServers::of(&file.path);
+        processes.iter_mut().for_each(|report| shared.count_processes(report));
+        let stored = self.stored(&file, &config);
+        let mut servers = match over_processes(&processes) {
+            Some(report) => report.servers,
+            None => stored.to_vec(),
+        };
+        // A process reports no tools of servers that it has not connected.
+        for server in servers.iter_mut().filter(|server| server.tool_counts.is_none()) {
+            if let Some(stored) = stored.iter().find(|stored| stored.name == server.name) {
+                (server.tool_counts, server.tokens) = (stored.tool_counts, stored.tokens);
+            }
+        }
+        Ok(Overview::new(&config, file.path, &processes, &servers, logins))
+    }
+
+    fn reports(&self, file: &ConfigFile, path: &str) -> Result<Vec<StatusReport>, ApiError> {
+        let answers = send_all(file, &Method::GET, path, REQUEST_TIMEOUT);
+        let answers = answers.map_err(|error| unusable(&error))?;
+        // A process that hangs or has another version is not shown.
+        Ok(answers.into_iter().filter_map(Result::ok).collect())
+    }
+
+    /// Returns what is stored of each server, read again after a while.
+    fn stored(&self, file: &ConfigFile, config: &Config) -> Arc<Vec<ServerReport>> {
+        let mut stored = self.stored.lock();
+        let is_fresh = |stored: &StoredReports| {
+            stored.read.elapsed() < STORED_LIFETIME && stored.config == file.text()
+        };
+        if let Some(fresh) = stored.as_ref().filter(|stored| is_fresh(stored)) {
+            return fresh.servers.clone();
+        }
+        let cache = settings::storage(Some(file)).catalogs;
+        let auth = settings::auth(Some(file), &self.options);
+        let path = file.path.clone();
+        let report = StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, path);
+        let servers = Arc::new(report.servers);
+        let (read, config) = (Instant::now(), file.text().to_string());
+        *stored = Some(StoredReports { read, config, servers: servers.clone() });
+        servers
+    }
+
+    pub(super) fn calls_after(&self, number: u64) -> NextCalls {
+        self.calls.after(number)
+    }
+
+    /// Returns what was saved since the start of the processes, and in each hour of the log.
+    pub(super) fn savings(&self) -> Result<SavingsView, ApiError> {
+        let reports = self.reports(&self.file()?, BRIEF_STATUS)?;
+        let savings = over_processes(&reports).and_then(|report| report.savings);
+        Ok(SavingsView { savings: savings.unwrap_or_default(), hours: self.calls.saved_hours() })
+    }
+
+    pub(super) fn tools(&self, server: &str) -> Result<Vec<ToolSummary>, ApiError> {
+        let PresentConfig { file, config } = self.present()?;
+        server_of(&config, server)?;
+        let path = path_of_server(server, "tools");
+        let answers = self.ask::<Vec<ServerTool>>(&file, &path)?;
+        let longest = answers.into_iter().max_by_key(Vec::len);
+        match longest.filter(|tools| !tools.is_empty()) {
+            Some(tools) => Ok(tools.into_iter().map(|tool| tool.tool).collect()),
+            None => {
+                let stored = self.stored(&file, &config);
+                let stored = stored.iter().find(|report| report.name == server);
+                let inventory = stored.and_then(|report| report.inventory.clone());
+                Ok(inventory.map(|inventory| inventory.tools).unwrap_or_default())
+            }
+        }
+    }
+
+    pub(super) fn stderr(&self, server: &str) -> Result<Vec<String>, ApiError> {
+        let answers = stderr_of(&self.file()?, server).map_err(|error| unusable(&error))?;
+        let mut lines: Vec<String> = answers.into_iter().flatten().flatten().collect();
+        lines.drain(..lines.len().saturating_sub(MAX_STDERR_LINES));
+        Ok(lines)
+    }
+
+    pub(super) fn search(&self, query: &str) -> Result<Vec<FoundTool>, ApiError> {
+        let query =
+            percent_encoding::utf8_percent_encode(query, percent_encoding::NON_ALPHANUMERIC);
+        let answers =
+            self.ask::<Vec<FoundTool>>(&self.file()?, &format!("/search?query={query}"))?;
+        let first = answers.into_iter().next();
+        first.ok_or_else(|| conflict("no dormouse is running that could search"))
+    }
+
+    /// Returns the answers of the processes that have not refused.
+    fn ask<T: DeserializeOwned>(&self, file: &ConfigFile, path: &str) -> Result<Vec<T>, ApiError> {
+        let answers = send_all(file, &Method::GET, path, REQUEST_TIMEOUT);
+        let answers = answers.map_err(|error| unusable(&error))?;
+        Ok(answers.into_iter().filter_map(Result::ok).collect())
+    }
+
+    /// Has every process operate on a server: `load`, `sleep` or `reset`.
+    ///
+    /// # Errors
+    /// If no process runs, or all refuse.
+    pub(super) fn operate(&self, server: &str, operation: &str) -> Result<(), ApiError> {
+        let PresentConfig { file, config } = self.present()?;
+        let timeout = server_of(&config, server)?.settings.timeouts.load + LOAD_MARGIN;
+        let path = path_of_server(server, operation);
+        tell(&file, &path, timeout)
+    }
+
+    /// Edits the config, and has every process reload it.
+    ///
+    /// # Errors
+    /// If the config cannot be edited, or would not be valid.
+    pub(super) fn edit(&self, change: &ConfigEdit) -> Result<(), ApiError> {
+        let file = self.file()?;
+        edit::make(&self.options, file.clone(), change)?;
+        let refusals = send_all::<IgnoredAny>(&file, &Method::POST, "/reload", REQUEST_TIMEOUT);
+        let refusals = refusals.map_err(|error| unusable(&error))?.into_iter();
+        let refused = refusals.filter_map(Result::err).next();
+        refused.map_or(Ok(()), |why| {
+            Err(conflict(format!("changed, but a running dormouse has not reloaded it: {why}")))
+        })
+    }
+
+    /// Returns the changed tools of a server, each with its differences.
+    pub(super) fn definition_changes(&self, server: &str) -> Result<Vec<DefinitionDiff>, ApiError> {
+        let Some((_, _, changes)) = self.stored_changes(server)? else { return Ok(Vec::new()) };
+        Ok(changes.iter().map(|change| DefinitionDiff::new(change, &changes)).collect())
+    }
+
+    /// Approves the present definition of a tool, if it is the one that the user has seen.
+    ///
+    /// # Errors
+    /// If the definition has changed again, or nothing can be stored.
+    pub(super) fn approve(&self, server: &str, tool: &str, seen: &str) -> Result<(), ApiError> {
+        let stored = self.stored_changes(server)?;
+        let present = stored.filter(|(_, _, changes)| digest(tool, changes) == seen);
+        let Some((cache, key, _)) = present else {
+            return Err(conflict("the definition has changed again: look at it once more"));
+        };
+        cache.approve(&key, Some(tool)).map_err(|error| unusable(&error.into()))?;
+        *self.stored.lock() = None;
+        Ok(())
+    }
+
+    /// Returns the changed tools of a server, with their place; `None` if no catalog can be stored.
+    fn stored_changes(
+        &self,
+        server: &str,
+    ) -> Result<Option<(Cache, CatalogKey, Vec<DefinitionChange>)>, ApiError> {
+        let PresentConfig { file, config } = self.present()?;
+        let key = CatalogKey::of(server_of(&config, server)?);
+        let stored = settings::storage(Some(&file)).catalogs.zip(key);
+        Ok(stored.map(|(cache, key)| {
+            let changes = cache.changes(&key, None);
+            (cache, key, changes)
+        }))
+    }
+}
+
+fn server_of<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, ApiError> {
+    settings::server(config, name)
+        .map_err(|error| ApiError::new(StatusCode::NOT_FOUND, error.to_string()))
+}
+
+/// Sends a request to every process, and waits until all have answered.
+fn tell(file: &ConfigFile, path: &str, patience: Duration) -> Result<(), ApiError> {
+    let answers = send_all::<IgnoredAny>(file, &Method::POST, path, patience);
+    let (done, refused): (Vec<_>, Vec<_>) =
+        answers.map_err(|error| unusable(&error))?.into_iter().partition(Result::is_ok);
+    match refused.into_iter().filter_map(Result::err).next() {
+        Some(why) if done.is_empty() => Err(conflict(why)),
+        None if done.is_empty() => Err(conflict("no dormouse is running that serves this config")),
+        _ => Ok(()),
+    }
+}
+
+fn conflict(why: impl Into<String>) -> ApiError {
+    ApiError::new(StatusCode::CONFLICT, why)
+}
+
+fn unusable(error: &anyhow::Error) -> ApiError {
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}"))
+}

@@ -1,0 +1,54 @@
+// The view that searches the tools as an agent does.
+
+import * as api from "./api.js";
+import { byId, element, reconcile, setText } from "./dom.js";
+import { count, revealed } from "./format.js";
+
+const TYPING_PAUSE = 300;
+
+export class SearchView {
+  #query = byId("search-query");
+  #status = byId("search-status");
+  #timer;
+  // The number of the newest search; answers of older ones are dropped.
+  #newest = 0;
+
+  constructor() {
+    byId("search-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#search();
+    });
+    this.#query.addEventListener("input", () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.#search(), TYPING_PAUSE);
+    });
+  }
+
+  async #search() {
+    clearTimeout(this.#timer);
+    const query = this.#query.value.trim();
+    const own = ++this.#newest;
+    if (!query) return this.#show([], "");
+    try {
+      const { hits } = await api.search(query);
+      const text = hits.length ? `${count(hits.length, "tool")} found, best first` : "No tool found.";
+      if (own === this.#newest) this.#show(hits, text);
+    } catch (error) {
+      if (own === this.#newest) this.#show([], `The search failed: ${revealed(error.message)}`, true);
+    }
+  }
+
+  #show(hits, text, isFailure = false) {
+    setText(this.#status, text);
+    this.#status.classList.toggle("bad", isFailure);
+    reconcile(byId("search-hits"), hits, (hit) => JSON.stringify(hit), createHit);
+  }
+}
+
+function createHit({ server, tool, description }) {
+  const link = element("a", { href: `#servers/${encodeURIComponent(server)}` }, revealed(server));
+  const name = element("code", { class: "name" }, revealed(tool));
+  const head = element("p", {}, name, element("span", { class: "muted" }, " of "), link);
+  const text = element("p", { class: "muted pre clamp" }, revealed(description));
+  return { node: element("li", {}, head, text), update() {} };
+}

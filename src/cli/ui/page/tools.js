@@ -1,0 +1,164 @@
+// The tools of one server, with a filter and a switch for each.
+
+import * as api from "./api.js";
+import { byId, createSwitch, element, reconcile, setText, showText } from "./dom.js";
+import { count, number, revealed } from "./format.js";
+import { createBadge } from "./server_state.js";
+
+const PAGE = 200;
+const LONG_DESCRIPTION = 200;
+
+const STATES = {
+  shown: ["Shown", "good", ""],
+  hidden: ["Hidden", "off", "Hidden: switched off in the config, so agents do not see it."],
+  stale: ["Stale", "idle", "Stale: the config names it, but the server no longer offers it."],
+  blocked: ["Blocked", "bad", "Blocked: its definition changed, so agents do not see it until you approve it."],
+};
+
+export class ToolsSection {
+  #server = null;
+  #tools = null;
+  #limit = PAGE;
+  #busy = new Set();
+  #errors = new Map();
+  #toggled;
+  #filter = byId("tools-filter");
+
+  constructor(toggled) {
+    this.#toggled = toggled;
+    this.#filter.addEventListener("input", () => {
+      this.#limit = PAGE;
+      this.#draw();
+    });
+    byId("tools-more").addEventListener("click", () => this.#showMore());
+  }
+
+  open(server) {
+    this.#server = server;
+    this.#tools = null;
+    this.#limit = PAGE;
+    this.#busy.clear();
+    this.#errors.clear();
+    this.#filter.value = "";
+    reconcile(byId("tools"), [], String);
+    byId("tools-more").hidden = true;
+    setText(byId("tools-status"), "Loading…");
+  }
+
+  async load() {
+    const server = this.#server;
+    try {
+      const tools = await api.getTools(server);
+      if (server !== this.#server) return;
+      this.#tools = tools.map((tool) => ({ ...tool, text: searchText(tool) }));
+      this.#draw();
+    } catch (error) {
+      if (server === this.#server) setText(byId("tools-status"), `The tools cannot be read: ${revealed(error.message)}`);
+    }
+  }
+
+  #draw() {
+    if (!this.#tools) return;
+    const words = this.#filter.value.toLowerCase().split(/\s+/);
+    const matching = this.#tools.filter((tool) => words.every((word) => tool.text.includes(word)));
+    const shown = matching.slice(0, this.#limit);
+    reconcile(byId("tools"), shown, (tool) => tool.name, (tool) => this.#createItem(tool));
+    const rest = matching.length - shown.length;
+    byId("tools-more").hidden = rest === 0;
+    setText(byId("tools-more"), `Show ${number(Math.min(rest, PAGE))} more`);
+    setText(byId("tools-status"), describeAmount(shown.length, matching.length, this.#tools.length));
+  }
+
+  #showMore() {
+    const last = byId("tools").lastElementChild;
+    this.#limit += PAGE;
+    this.#draw();
+    // The button may have gone; the first new tool is next in reading order.
+    if (byId("tools-more").hidden) last.nextElementSibling?.querySelector("button").focus();
+  }
+
+  async #toggle(name, enabled) {
+    const server = this.#server;
+    this.#busy.add(name);
+    this.#errors.delete(name);
+    this.#draw();
+    try {
+      await api.enableTool(server, name, enabled);
+      await this.load();
+      this.#toggled();
+    } catch (error) {
+      if (server === this.#server) this.#errors.set(name, error.message);
+    }
+    if (server !== this.#server) return;
+    this.#busy.delete(name);
+    this.#draw();
+  }
+
+  #createItem({ name }) {
+    const control = createSwitch(`Show ${revealed(name)} to agents`, (isOn) => this.#toggle(name, isOn));
+    const badge = createBadge();
+    const changed = element("span", { class: "badge", "data-tone": "warn" }, "Changed");
+    const description = createDescription();
+    const note = element("p", { class: "note" });
+    const warning = element("p", { class: "note warn" });
+    const error = element("p", { class: "bad", role: "alert" });
+    const head = element("div", { class: "tool-head" }, element("code", {}, revealed(name)), badge.node, changed);
+    const node = element("li", {}, control.node, element("div", {}, head, description.node, note, warning, error));
+    return {
+      node,
+      update: (tool) => {
+        const [word, tone, meaning] = STATES[tool.state] ?? [revealed(tool.state), "idle", ""];
+        control.update(tool.state !== "hidden", this.#busy.has(name));
+        badge.update(word, tone);
+        badge.node.hidden = tool.state === "shown";
+        changed.hidden = !tool.changed;
+        description.update(revealed(tool.description));
+        showText(note, meaning);
+        showText(warning, tool.hiddenCharacter && describeHiddenCharacter(tool.hiddenCharacter));
+        const reason = this.#errors.get(name);
+        showText(error, reason && `The switch failed: ${revealed(reason)}`);
+      },
+    };
+  }
+}
+
+function searchText(tool) {
+  return `${tool.name} ${tool.description} ${tool.state}${tool.changed ? " changed" : ""}`.toLowerCase();
+}
+
+function describeHiddenCharacter(character) {
+  const warning = `Warning: its definition contains the hidden character ${revealed(character)}.`;
+  return `${warning} Such characters can hide instructions from you.`;
+}
+
+function describeAmount(shown, matching, all) {
+  if (all === 0) return "No tools are known. They are known once the server was loaded.";
+  if (matching === 0) return `None of ${count(all, "tool")} matches the filter.`;
+  if (shown === all) return count(all, "tool");
+  const selection = matching === all ? count(all, "tool") : `${count(matching, "matching tool")} (${number(all)} in all)`;
+  return shown === matching ? selection : `The first ${number(shown)} of ${selection}`;
+}
+
+/** Creates a description that is cut after some lines; a button shows the rest. */
+function createDescription() {
+  const text = element("p", { class: "muted pre" });
+  const more = element("button", { type: "button", class: "link", "aria-expanded": "false", click });
+  function click() {
+    const isOpen = !text.classList.toggle("clamp");
+    more.setAttribute("aria-expanded", isOpen);
+    setText(more, isOpen ? "Show less" : "Show all");
+  }
+  setText(more, "Show all");
+  return {
+    node: element("div", {}, text, more),
+    update(value) {
+      if (text.textContent === value) return;
+      showText(text, value);
+      const isLong = value.length > LONG_DESCRIPTION || value.split("\n").length > 2;
+      text.classList.toggle("clamp", isLong);
+      more.hidden = !isLong;
+      more.setAttribute("aria-expanded", "false");
+      setText(more, "Show all");
+    },
+  };
+}
