@@ -307,7 +307,7 @@ describe("the details of a server", () => {
     assert.equal(await focusedName(page), "Show list_issues to agents");
     await control.press("Space");
     await eventually(() => control.isChecked(), true);
-    assert.equal(backend.requests("POST api/servers/github/tools/list_issues/enabled").length, 2);
+    assert.equal(backend.requests("POST api/servers/github/tool-enabled").length, 2);
   }));
 
   test("filter the tools", () => open("states", { fragment: "#servers/github" }, async ({ page }) => {
@@ -479,9 +479,15 @@ describe("the search", () => {
     await queryBox(page).pressSequentially("pull request");
     const hit = page.getByRole("listitem").filter({ hasText: "merge_pull_request" });
     await hit.getByText("Merges a pull request.").waitFor();
-    await page.getByRole("status").getByText(/^\d+ tools? found, best first$/).waitFor();
+    await page.getByRole("status").getByText(/^\d+ results?, best first$/).waitFor();
     await hit.getByRole("link", { name: "github" }).click();
     await details(page, "github").waitFor();
+  }));
+
+  test("finds servers whose tools are not known", () => open("states", { fragment: "#search" }, async ({ page }) => {
+    await queryBox(page).fill("memory");
+    const hit = page.getByRole("region", { name: "Search" }).getByRole("listitem").filter({ hasText: "its tools are known once it is loaded" });
+    await hit.getByRole("link", { name: "memory" }).waitFor();
   }));
 
   test("says that nothing was found", () => open("states", { fragment: "#search" }, async ({ page }) => {
@@ -598,12 +604,12 @@ describe("hostile text", () => {
     assert.doesNotMatch(await page.title(), /hacked/);
   }));
 
-  test("in details is shown as text, and a tool named .. cannot reach another address", () => open("hostile", {}, async ({ page, backend }) => {
+  test("in details is shown as text, and a tool named .. is switched as any other", () => open("hostile", {}, async ({ page, backend }) => {
     const dialog = await openDetails(page, MARKUP);
     await dialog.getByText(`[U+001B][31mred[U+001B][0m [U+202E]abc`).waitFor();
     await dialog.getByRole("switch", { name: "Show .. to agents" }).click();
-    await dialog.getByRole("alert").getByText("The switch failed: the name “..” cannot be sent in an address").waitFor();
-    assert.deepEqual(backend.requests("POST"), []);
+    await eventually(() => dialog.getByRole("switch", { name: "Show .. to agents" }).isChecked(), false);
+    assert.match(backend.requests("POST").join(), /^POST api\/servers\/[^/]+\/tool-enabled$/);
     await dialog.getByRole("switch", { name: "Show a/b?c#d%2e to agents" }).click();
     await eventually(() => dialog.getByRole("switch", { name: "Show a/b?c#d%2e to agents" }).isChecked(), false);
     await dialog.getByRole("insertion").getByText("[U+202E]").waitFor();

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// Time after which what is stored is read again.
-const STORED_LIFETIME: Duration = Duration::from_secs(20);
+const STORED_LIFETIME: Duration = Duration::from_secs(5);
 /// Maximum number of lines of standard error in an answer.
 const MAX_STDERR_LINES: usize = 500;
 

@@ -170,6 +170,7 @@ function savingsOf(servers) {
 
 function searchTools(servers, query) {
   const words = query.toLowerCase().split(/\s+/);
-  return servers.flatMap((entry) => (entry.tools ?? []).map((each) => ({ server: entry.name, tool: each.name, description: each.description })))
-    .filter((hit) => words.some((word) => `${hit.tool} ${hit.description}`.toLowerCase().includes(word))).slice(0, 8);
+  const hit = (entry, each) => ({ server: entry.name, tool: each?.name ?? null, description: (each ?? entry).description });
+  return servers.flatMap((entry) => entry.tools?.map((each) => hit(entry, each)) ?? hit(entry))
+    .filter((hit) => words.some((word) => `${hit.tool ?? hit.server} ${hit.description}`.toLowerCase().includes(word))).slice(0, 8);
 }

@@ -42,7 +42,6 @@ export function bytes(value) {
 }
 
 export function duration(milliseconds) {
-  if (milliseconds < 1) return "under 1 ms";
   if (milliseconds < 1000) return `${short(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 60) return `${short(seconds)} s`;

@@ -31,7 +31,7 @@ export class SearchView {
     if (!query) return this.#show([], "");
     try {
       const { hits } = await api.search(query);
-      const text = hits.length ? `${count(hits.length, "tool")} found, best first` : "No tool found.";
+      const text = hits.length ? `${count(hits.length, "result")}, best first` : "No tool found.";
       if (own === this.#newest) this.#show(hits, text);
     } catch (error) {
       if (own === this.#newest) this.#show([], `The search failed: ${revealed(error.message)}`, true);
@@ -47,8 +47,11 @@ export class SearchView {
 
 function createHit({ server, tool, description }) {
   const link = element("a", { href: `#servers/${encodeURIComponent(server)}` }, revealed(server));
-  const name = element("code", { class: "name" }, revealed(tool));
-  const head = element("p", {}, name, element("span", { class: "muted" }, " of "), link);
+  const muted = (words) => element("span", { class: "muted" }, words);
+  const isServer = tool === null;
+  const head = isServer
+    ? element("p", {}, link, muted(" – its tools are known once it is loaded"))
+    : element("p", {}, element("code", { class: "name" }, revealed(tool)), muted(" of "), link);
   const text = element("p", { class: "muted pre clamp" }, revealed(description));
   return { node: element("li", {}, head, text), update() {} };
 }
