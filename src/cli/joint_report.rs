@@ -23,7 +23,9 @@ pub(super) fn by_process(reports: &[StatusReport]) -> Vec<StatusReport> {
 pub(super) fn over_processes(reports: &[StatusReport]) -> Option<StatusReport> {
     let (first, others) = reports.split_first()?;
     let mut joined = first.clone();
-    others.iter().for_each(|report| add_host(&mut joined, report));
+    for report in others {
+        add_host(&mut joined, report);
+    }
     Some(joined)
 }
 

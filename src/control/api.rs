@@ -245,7 +245,7 @@ async fn list_stderr(State(api): State<ApiState>, name: NamePath) -> ApiResult<V
 
 /// Answers with the metrics, in the text format of Prometheus.
 async fn get_metrics(State(api): State<ApiState>) -> impl IntoResponse {
-    let text = api.telemetry.metrics_text();
+    let text = api.telemetry.metrics_text(&api.fleet);
     ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], text)
 }
 

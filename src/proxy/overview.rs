@@ -25,7 +25,7 @@ pub(crate) struct Overview {
     pub login: Option<LoginSummary>,
 }
 
-/// Where the catalog of a server is looked for.
+/// The place in which the catalog of a server is looked for.
 #[derive(Clone, Copy)]
 pub(super) enum CatalogSource {
     /// Only catalogs of servers that were connected are known.

@@ -16,7 +16,7 @@ use super::{
     otlp::{Exporter, ExporterTask},
     pending::{Ended, Pending},
     prometheus::{self, Gauges},
-    savings::{Savings, known_bytes},
+    savings::Savings,
     server_counts::{ServerCounts, ServerTally},
     span_record::SpanRecord,
 };
@@ -51,8 +51,6 @@ pub(crate) struct TelemetryParts {
 
 /// The memory and the reports of one fleet.
 pub(crate) struct FleetTelemetry {
-    /// The fleet whose events these are.
-    fleet: Weak<Fleet>,
     has_contents: bool,
     recent: Recent<Arc<CallRecord>>,
     metrics: Metrics,
@@ -82,11 +80,10 @@ impl FleetTelemetry {
         let (log, writer) = place.map(CallLogDirectory::open).unzip();
         let (exporter, task) = parts.export.map(Exporter::new).unzip();
         let telemetry = Arc::new(Self {
-            fleet: parts.fleet,
             has_contents: parts.logging == CallLogging::Contents,
             recent: Recent::new(MAX_RECENT_CALLS, MAX_RECENT_BYTES),
             metrics: Metrics::default(),
-            savings: Savings::default(),
+            savings: Savings::of(parts.fleet),
             counts: ServerCounts::default(),
             pending: Pending::default(),
             folding: Lock::default(),
@@ -117,17 +114,14 @@ impl FleetTelemetry {
 
     pub(crate) fn savings(&self) -> SavingsReport {
         self.fold();
-        let fleet = self.fleet.upgrade();
-        let servers = fleet.map(|fleet| fleet.operator().known_catalogs()).unwrap_or_default();
-        self.savings.report(&servers)
+        self.savings.report()
     }
 
     /// Returns the metrics in the text format of Prometheus.
-    pub(crate) fn metrics_text(&self) -> String {
+    pub(crate) fn metrics_text(&self, fleet: &Fleet) -> String {
         let saved = self.savings();
         let mut servers: Vec<(Phase, u64)> = Vec::new();
-        let fleet = self.fleet.upgrade();
-        for phase in fleet.iter().flat_map(|fleet| fleet.operator().phases()) {
+        for phase in fleet.operator().phases() {
             match servers.iter_mut().find(|(known, _)| *known == phase) {
                 Some((_, count)) => *count += 1,
                 None => servers.push((phase, 1)),
@@ -163,11 +157,7 @@ impl FleetTelemetry {
 
     fn fold_request(&self, request: &EndedRequest, result_bytes: Option<usize>) {
         self.metrics.request_ended(request);
-        let known = || {
-            let fleet = self.fleet.upgrade();
-            fleet.map_or(0, |fleet| known_bytes(&fleet.operator().known_catalogs()))
-        };
-        let saved = self.savings.request_ended(request, result_bytes, known);
+        let saved = self.savings.request_ended(request, result_bytes);
         if let Some(saved) = saved.filter(|saved| *saved > 0) {
             let turn = TurnRecord::new(request.time.began, &request.client, saved);
             self.log(LogEntry::Turn(turn));

@@ -1,7 +1,11 @@
 //! The estimate of what models did not have to read: the definitions of all tools, at each turn of
 //! a model, less the lists that dormouse gave in their place.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::SystemTime,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +16,7 @@ use crate::{
     catalog::{ServerCatalog, estimated_tokens},
     config::ServerConfig,
     protocol::{ClientIdentity, method},
-    proxy::EndedRequest,
+    proxy::{EndedRequest, Fleet},
 };
 
 /// Maximum number of hosts that are told apart, since their names come from outside.
@@ -23,9 +27,11 @@ const ESTIMATOR: &str = "4 bytes per token";
 /// A server with its catalog, if that is known.
 type KnownServer = (Arc<ServerConfig>, Option<Arc<ServerCatalog>>);
 
-/// Counts the turns of models.
-#[derive(Default)]
-pub(super) struct Savings(Lock<Turns>);
+/// Counts the turns of models, and the definitions of a fleet that were not sent at them.
+pub(super) struct Savings {
+    fleet: Weak<Fleet>,
+    turns: Lock<Turns>,
+}
 
 #[derive(Default)]
 struct Turns {
@@ -71,11 +77,22 @@ pub(crate) struct ServerSavings {
 }
 
 impl Savings {
-    /// Notes what a host was answered. `result_bytes`: the size of its result. `known_bytes`
-    /// returns the size of the definitions of all tools that are known now.
-    ///
-    /// Returns the bytes that were not sent if a turn began with the request.
+    pub(super) fn of(fleet: Weak<Fleet>) -> Self {
+        Self { fleet, turns: Lock::default() }
+    }
+
+    /// Notes what a host was answered. `result_bytes`: the size of its result. Returns the bytes
+    /// that were not sent if a turn began with the request.
     pub(super) fn request_ended(
+        &self,
+        request: &EndedRequest,
+        result_bytes: Option<usize>,
+    ) -> Option<u64> {
+        self.note(request, result_bytes, || known_bytes(&self.known_servers()))
+    }
+
+    /// `known_bytes` returns the size of the definitions of all tools that are known now.
+    fn note(
         &self,
         request: &EndedRequest,
         result_bytes: Option<usize>,
@@ -86,7 +103,7 @@ impl Savings {
             return None;
         }
         let name = name_of(&request.client);
-        let mut turns = self.0.lock();
+        let mut turns = self.turns.lock();
         let turns = &mut *turns;
         if turns.hosts.len() >= MAX_HOSTS && !turns.hosts.contains_key(&name) {
             return None;
@@ -105,14 +122,23 @@ impl Savings {
         Some(saved)
     }
 
-    pub(super) fn turns(&self) -> u64 {
-        self.0.lock().count
+    fn known_servers(&self) -> Vec<KnownServer> {
+        let fleet = self.fleet.upgrade();
+        fleet.map(|fleet| fleet.operator().known_catalogs()).unwrap_or_default()
     }
 
-    /// Reports on these servers, with their catalogs as far as those are known.
-    pub(super) fn report(&self, servers: &[KnownServer]) -> SavingsReport {
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.lock().count
+    }
+
+    pub(super) fn report(&self) -> SavingsReport {
+        self.report_on(&self.known_servers())
+    }
+
+    /// Reports on these servers.
+    fn report_on(&self, servers: &[KnownServer]) -> SavingsReport {
         let (turns, saved) = {
-            let turns = self.0.lock();
+            let turns = self.turns.lock();
             (turns.count, turns.saved_bytes)
         };
         let definitions =
@@ -153,7 +179,7 @@ impl SavingsReport {
 }
 
 /// Returns the size of the definitions of all tools that are shown, as far as they are known.
-pub(super) fn known_bytes(servers: &[KnownServer]) -> u64 {
+fn known_bytes(servers: &[KnownServer]) -> u64 {
     servers.iter().map(definition_bytes).sum()
 }
 
@@ -195,8 +221,8 @@ mod tests {
 
     #[test]
     fn calls_that_overlap_are_one_turn() {
-        let savings = Savings::default();
-        let ended = |request, bytes| savings.request_ended(&request, Some(bytes), || 1000);
+        let savings = Savings::of(Weak::new());
+        let ended = |request, bytes| savings.note(&request, Some(bytes), || 1000);
         assert_eq!(ended(request("tools/list", 0, 1), 100), None);
         // The calls end in this order.
         assert_eq!(ended(request("tools/call", 11, 1), 5), Some(900));
@@ -204,6 +230,10 @@ mod tests {
         assert_eq!(ended(request("tools/call", 20, 1), 5), Some(900));
         assert_eq!(ended(request("resources/read", 30, 1), 5), None);
         assert_eq!(savings.turns(), 2);
-        assert_eq!(savings.0.lock().saved_bytes, 1800, "the list is in the context at each turn");
+        assert_eq!(
+            savings.turns.lock().saved_bytes,
+            1800,
+            "the list is in the context at each turn"
+        );
     }
 }

@@ -95,7 +95,9 @@ impl OpenConnection for SystemOpener {
                 Transport::Stdio(launch) => {
                     if let Some(joined) = self.join_pool(config).await {
                         let JoinedServer { stream, stderr: lines } = joined;
-                        lines.into_iter().for_each(|lines| stderr.follow(lines));
+                        if let Some(lines) = lines {
+                            stderr.follow(lines);
+                        }
                         let limit = self.max_message_bytes;
                         let pooled = PooledConnection::start(stream, inbound, outbox, limit, tasks);
                         return Ok(Box::new(pooled) as Box<dyn Carrier>);

@@ -96,8 +96,8 @@ async fn servers_are_woken_and_put_to_sleep() {
     assert_eq!(page.server("a").await["state"], "unloaded");
     page.post("api/servers/a/load", &json!({})).await.unwrap();
     let server = page.server("a").await;
-    assert_eq!((&server["state"], &server["instances"]), (&json!("awake"), &json!(1)), "{server}");
-    assert!(server["tools"]["shown"].as_u64() > Some(1), "{server}");
+    assert_eq!((&server["state"], &server["awake"]), (&json!("awake"), &json!(1)), "{server}");
+    assert!(server["toolCounts"]["shown"].as_u64() > Some(1), "{server}");
     let tools = page.get("api/servers/a/tools").await;
     assert!(tools.as_array().unwrap().iter().any(|tool| tool["name"] == "echo"), "{tools}");
     page.post("api/servers/a/sleep", &json!({})).await.unwrap();
@@ -177,7 +177,7 @@ async fn config_that_nobody_serves_is_shown_from_what_is_stored() {
     assert_eq!(overview["processes"], json!([]), "{overview}");
     let server = page.server("a").await;
     assert_eq!(server["state"], Value::Null, "{server}");
-    assert!(server["tools"]["shown"].as_u64() > Some(1), "{server}");
+    assert!(server["toolCounts"]["shown"].as_u64() > Some(1), "{server}");
     let tools = page.get("api/servers/a/tools").await;
     assert!(tools.as_array().unwrap().len() > 1, "{tools}");
     let refused = page.post("api/servers/a/load", &json!({})).await.unwrap_err();

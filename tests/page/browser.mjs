@@ -1,4 +1,5 @@
-// Starts one browser for all tests, and opens pages that must stay free of console errors and warnings.
+// Starts one browser for all tests, and opens pages that must stay free of console errors and
+// warnings.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -7,15 +8,22 @@ import { chromium } from "playwright-core";
 
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const ARGUMENTS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-  "--disable-component-update", "--disable-sync",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
 ];
 
-export const launch = () => chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
+export const launch = () =>
+  chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
 
 /**
  * Opens an address, runs `check(page, context)` and closes the page.
- * Options: `fragment`, `width`, `height`, `scheme`, `allowed` (a pattern of console messages that the test causes).
+ * Options: `fragment`, `width`, `height`, `scheme`, `allowed` (a pattern of console messages that
+ * the test causes).
  */
 export async function openPage(browser, url, options, check) {
   const { fragment = "", width = 1440, height = 900, scheme = "light", allowed = null } = options;
@@ -23,13 +31,20 @@ export async function openPage(browser, url, options, check) {
   const page = await context.newPage();
   page.setDefaultTimeout(8000);
   const problems = [];
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
+  page.on(
+    "console",
+    (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()),
+  );
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("dialog", (dialog) => problems.push(`dialog: ${dialog.message()}`));
   try {
     await page.goto(`${url}${fragment}`);
     await check(page, context);
-    assert.deepEqual(problems.filter((text) => !allowed?.test(text)), [], "the console stays empty");
+    assert.deepEqual(
+      problems.filter((text) => !allowed?.test(text)),
+      [],
+      "the console stays empty",
+    );
   } finally {
     await context.close();
   }
@@ -37,11 +52,18 @@ export async function openPage(browser, url, options, check) {
 
 /** Asserts that axe-core finds nothing at all, minor findings included. */
 export async function assertAccessible(page, state) {
-  // The CSP of the page forbids injected script elements; the evaluation by the debugger is not subject to it.
+  // The CSP of the page forbids injected script elements; the evaluation by the debugger is not
+  // subject to it.
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 120)} ${node.failureSummary.slice(0, 200)}`).join(" | ")}`);
+    return violations.map(
+      ({ id, impact, nodes }) =>
+        `${impact} ${id}: ${nodes
+          .slice(0, 3)
+          .map((node) => `${node.html.slice(0, 120)} ${node.failureSummary.slice(0, 200)}`)
+          .join(" | ")}`,
+    );
   });
   assert.deepEqual(violations, [], state);
 }
@@ -49,7 +71,10 @@ export async function assertAccessible(page, state) {
 /** Asserts that the page does not scroll sideways. */
 export async function assertFitsWidth(page, state) {
   const excess = await page.evaluate(() => {
-    const boxes = [document.documentElement, ...document.querySelectorAll("dialog[open], dialog[open] .dialog-body")];
+    const boxes = [
+      document.documentElement,
+      ...document.querySelectorAll("dialog[open], dialog[open] .dialog-body"),
+    ];
     return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));
   });
   assert.ok(excess <= 0, `${state}: the content is ${excess} px too wide`);

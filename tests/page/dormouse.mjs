@@ -1,4 +1,5 @@
-// Runs the real program: a host on stdio with fixture servers, and `dormouse ui`, in a home of their own.
+// Runs the real program: a host on stdio with fixture servers, and `dormouse ui`, in a home of
+// their own.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -12,7 +13,10 @@ const FIXTURE = join(TARGET, "debug/examples/fixture");
 
 /** Returns the entry of a fixture server with this script. */
 export const fixture = (script = {}, entry = {}) => ({
-  description: "A fixture", command: FIXTURE, args: [JSON.stringify(script)], ...entry,
+  description: "A fixture",
+  command: FIXTURE,
+  args: [JSON.stringify(script)],
+  ...entry,
 });
 
 /**
@@ -30,7 +34,10 @@ export class Dormouse {
     const dormouse = new Dormouse();
     dormouse.#home = await mkdtemp(join(tmpdir(), "dormouse-page-"));
     await mkdir(join(dormouse.#home, "run"), { mode: 0o700 });
-    await writeFile(dormouse.#config, JSON.stringify({ ...settings, daemonIdleTimeout: "1s", mcpServers: servers }));
+    await writeFile(
+      dormouse.#config,
+      JSON.stringify({ ...settings, daemonIdleTimeout: "1s", mcpServers: servers }),
+    );
     if (host) await dormouse.startHost();
     await dormouse.#startPage();
     return dormouse;
@@ -42,7 +49,13 @@ export class Dormouse {
 
   get #environment() {
     const { PATH } = process.env;
-    return { PATH, HOME: this.#home, XDG_RUNTIME_DIR: join(this.#home, "run"), DORMOUSE_DAEMON: "1", DORMOUSE_NO_KEYCHAIN: "1" };
+    return {
+      PATH,
+      HOME: this.#home,
+      XDG_RUNTIME_DIR: join(this.#home, "run"),
+      DORMOUSE_DAEMON: "1",
+      DORMOUSE_NO_KEYCHAIN: "1",
+    };
   }
 
   #spawn(...words) {
@@ -53,7 +66,11 @@ export class Dormouse {
   /** Runs a command to its end. */
   run(...words) {
     const options = { env: this.#environment, cwd: this.#home, encoding: "utf8" };
-    const { status, stdout, stderr } = spawnSync(DORMOUSE, ["--config", this.#config, ...words], options);
+    const { status, stdout, stderr } = spawnSync(
+      DORMOUSE,
+      ["--config", this.#config, ...words],
+      options,
+    );
     if (status !== 0) throw new Error(`dormouse ${words.join(" ")}: ${stdout}${stderr}`);
     return stdout;
   }
@@ -89,7 +106,10 @@ export class Dormouse {
 
   /** Calls a tool of a server as a model does. */
   call(tool, input = {}) {
-    return this.ask("tools/call", { name: "use_tool", arguments: { tool_name: tool, tool_input: input } });
+    return this.ask("tools/call", {
+      name: "use_tool",
+      arguments: { tool_name: tool, tool_input: input },
+    });
   }
 
   async config() {

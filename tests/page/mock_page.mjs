@@ -5,8 +5,9 @@ import { startMock } from "./mock/server.mjs";
 import { call } from "./mock/scenarios.mjs";
 
 /**
- * Scenarios: "states" (a server in each state), "many" (100 servers with 50 tools each), "huge" (5,000 tools in one
- * server), "none" (no process runs), "hostile" (texts that attack), "empty" (no server), "callLogOff".
+ * Scenarios: "states" (a server in each state), "many" (100 servers with 50 tools each), "huge"
+ * (5,000 tools in one server), "none" (no process runs), "hostile" (texts that attack), "empty" (no
+ * server), "callLogOff".
  */
 async function startBackend(scenario) {
   let mock = await startMock(scenario);
@@ -16,7 +17,8 @@ async function startBackend(scenario) {
     close: () => mock.close(),
     /** Sets fields of a server's overview, such as `{state: "asleep"}`. */
     changeServer: (name, fields) => Object.assign(find(name), fields),
-    removeServer: (name) => (mock.world.servers = mock.world.servers.filter((entry) => entry.name !== name)),
+    removeServer: (name) =>
+      (mock.world.servers = mock.world.servers.filter((entry) => entry.name !== name)),
     writeStderr: (name, line) => find(name).stderr.push(line),
     /** Changes a changed tool's definition again, as a server does between two polls. */
     changeDefinition(name, tool) {
@@ -25,7 +27,8 @@ async function startBackend(scenario) {
       change.lines = [{ change: "added", text: "the newest definition" }];
     },
     addCalls(...calls) {
-      for (const fields of calls) mock.world.calls.push(call(0, { at: new Date().toISOString(), ...fields }));
+      for (const fields of calls)
+        mock.world.calls.push(call(0, { at: new Date().toISOString(), ...fields }));
     },
     stopProcesses: () => (mock.world.processes = []),
     /** Answers requests such as "calls" or "savings" with an error. */
@@ -44,11 +47,15 @@ async function startBackend(scenario) {
   };
 }
 
-/** Opens the page in front of a fresh mock, runs `check({page, backend, context})` and closes both. */
+/**
+ * Opens the page in front of a fresh mock, runs `check({page, backend, context})` and closes both.
+ */
 export async function withPage(browser, scenario, options, check) {
   const backend = await startBackend(scenario);
   try {
-    await openPage(browser, backend.url, options, (page, context) => check({ page, backend, context }));
+    await openPage(browser, backend.url, options, (page, context) =>
+      check({ page, backend, context }),
+    );
   } finally {
     await backend.close();
   }

@@ -1,5 +1,5 @@
-//! What the page shows of a config, and the changes that it makes. The config is read for each
-//! request, since it may change at any time. Everything here waits for the disk, and for the
+//! The reports of a config that the page shows, and the changes that it makes. The config is read
+//! for each request, since it may change at any time. All functions wait for the disk and for the
 //! processes that serve the config.
 
 use std::{
@@ -39,7 +39,7 @@ use crate::{
     telemetry::SavingsReport,
 };
 
-/// Time after which what is stored is read again.
+/// Time after which the stored state is read again.
 const STORED_LIFETIME: Duration = Duration::from_secs(5);
 /// Maximum number of lines of standard error in an answer.
 const MAX_STDERR_LINES: usize = 500;
@@ -54,7 +54,7 @@ pub(super) struct ConfigView {
     stored: Lock<Option<StoredReports>>,
 }
 
-/// What is stored of the servers of a config, whose catalogs are too large to be read each second.
+/// The stored state of the servers of a config. The catalogs are too large to be read each second.
 struct StoredReports {
     read: Instant,
     /// The text of the config at that time.
@@ -109,9 +109,11 @@ impl ConfigView {
         logins: Option<HashMap<String, LoginProgress>>,
     ) -> Result<Overview, ApiError> {
         let PresentConfig { file, config } = self.present()?;
-        let mut processes = by_process(&self.reports(&file, BRIEF_STATUS)?);
+        let mut processes = by_process(&ask(&file, BRIEF_STATUS)?);
         let shared = SharedServers::of(&file.path);
-        processes.iter_mut().for_each(|report| shared.count_processes(report));
+        for process in &mut processes {
+            shared.count_processes(process);
+        }
         let stored = self.stored(&file, &config);
         let mut servers = match over_processes(&processes) {
             Some(report) => report.servers,
@@ -123,17 +125,10 @@ impl ConfigView {
                 (server.tool_counts, server.tokens) = (stored.tool_counts, stored.tokens);
             }
         }
-        Ok(Overview::new(&config, file.path, &processes, &servers, logins))
+        Ok(Overview::new(&config, file.path, &processes, servers, logins))
     }
 
-    fn reports(&self, file: &ConfigFile, path: &str) -> Result<Vec<StatusReport>, ApiError> {
-        let answers = send_all(file, &Method::GET, path, REQUEST_TIMEOUT);
-        let answers = answers.map_err(|error| unusable(&error))?;
-        // A process that hangs or has another version is not shown.
-        Ok(answers.into_iter().filter_map(Result::ok).collect())
-    }
-
-    /// Returns what is stored of each server, read again after a while.
+    /// Returns the stored state of each server, read again after a while.
     fn stored(&self, file: &ConfigFile, config: &Config) -> Arc<Vec<ServerReport>> {
         let mut stored = self.stored.lock();
         let is_fresh = |stored: &StoredReports| {
@@ -158,7 +153,7 @@ impl ConfigView {
 
     /// Returns what was saved since the start of the processes, and in each hour of the log.
     pub(super) fn savings(&self) -> Result<SavingsView, ApiError> {
-        let reports = self.reports(&self.file()?, BRIEF_STATUS)?;
+        let reports = ask(&self.file()?, BRIEF_STATUS)?;
         let savings = over_processes(&reports).and_then(|report| report.savings);
         Ok(SavingsView { savings: savings.unwrap_or_default(), hours: self.calls.saved_hours() })
     }
@@ -167,17 +162,15 @@ impl ConfigView {
         let PresentConfig { file, config } = self.present()?;
         server_of(&config, server)?;
         let path = path_of_server(server, "tools");
-        let answers = self.ask::<Vec<ServerTool>>(&file, &path)?;
-        let longest = answers.into_iter().max_by_key(Vec::len);
-        match longest.filter(|tools| !tools.is_empty()) {
-            Some(tools) => Ok(tools.into_iter().map(|tool| tool.tool).collect()),
-            None => {
-                let stored = self.stored(&file, &config);
-                let stored = stored.iter().find(|report| report.name == server);
-                let inventory = stored.and_then(|report| report.inventory.clone());
-                Ok(inventory.map(|inventory| inventory.tools).unwrap_or_default())
-            }
+        let answers = ask::<Vec<ServerTool>>(&file, &path)?;
+        let longest = answers.into_iter().max_by_key(Vec::len).unwrap_or_default();
+        if !longest.is_empty() {
+            return Ok(longest.into_iter().map(|tool| tool.tool).collect());
         }
+        let stored = self.stored(&file, &config);
+        let stored = stored.iter().find(|report| report.name == server);
+        let inventory = stored.and_then(|report| report.inventory.clone());
+        Ok(inventory.map(|inventory| inventory.tools).unwrap_or_default())
     }
 
     pub(super) fn stderr(&self, server: &str) -> Result<Vec<String>, ApiError> {
@@ -190,17 +183,9 @@ impl ConfigView {
     pub(super) fn search(&self, query: &str) -> Result<Vec<FoundTool>, ApiError> {
         let query =
             percent_encoding::utf8_percent_encode(query, percent_encoding::NON_ALPHANUMERIC);
-        let answers =
-            self.ask::<Vec<FoundTool>>(&self.file()?, &format!("/search?query={query}"))?;
+        let answers = ask::<Vec<FoundTool>>(&self.file()?, &format!("/search?query={query}"))?;
         let first = answers.into_iter().next();
         first.ok_or_else(|| conflict("no dormouse is running that could search"))
-    }
-
-    /// Returns the answers of the processes that have not refused.
-    fn ask<T: DeserializeOwned>(&self, file: &ConfigFile, path: &str) -> Result<Vec<T>, ApiError> {
-        let answers = send_all(file, &Method::GET, path, REQUEST_TIMEOUT);
-        let answers = answers.map_err(|error| unusable(&error))?;
-        Ok(answers.into_iter().filter_map(Result::ok).collect())
     }
 
     /// Has every process operate on a server: `load`, `sleep` or `reset`.
@@ -221,10 +206,9 @@ impl ConfigView {
     pub(super) fn edit(&self, change: &ConfigEdit) -> Result<(), ApiError> {
         let file = self.file()?;
         edit::make(&self.options, file.clone(), change)?;
-        let refusals = send_all::<IgnoredAny>(&file, &Method::POST, "/reload", REQUEST_TIMEOUT);
-        let refusals = refusals.map_err(|error| unusable(&error))?.into_iter();
-        let refused = refusals.filter_map(Result::err).next();
-        refused.map_or(Ok(()), |why| {
+        let reloads = send_all::<IgnoredAny>(&file, &Method::POST, "/reload", REQUEST_TIMEOUT);
+        let mut reloads = reloads.map_err(|error| unusable(&error))?.into_iter();
+        reloads.find_map(Result::err).map_or(Ok(()), |why| {
             Err(conflict(format!("changed, but a running dormouse has not reloaded it: {why}")))
         })
     }
@@ -270,12 +254,19 @@ fn server_of<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, Api
         .map_err(|error| ApiError::new(StatusCode::NOT_FOUND, error.to_string()))
 }
 
+/// Returns the answers of all processes, except those that refuse, hang or have another version.
+fn ask<T: DeserializeOwned>(file: &ConfigFile, path: &str) -> Result<Vec<T>, ApiError> {
+    let answers = send_all(file, &Method::GET, path, REQUEST_TIMEOUT);
+    let answers = answers.map_err(|error| unusable(&error))?;
+    Ok(answers.into_iter().filter_map(Result::ok).collect())
+}
+
 /// Sends a request to every process, and waits until all have answered.
 fn tell(file: &ConfigFile, path: &str, patience: Duration) -> Result<(), ApiError> {
     let answers = send_all::<IgnoredAny>(file, &Method::POST, path, patience);
     let (done, refused): (Vec<_>, Vec<_>) =
         answers.map_err(|error| unusable(&error))?.into_iter().partition(Result::is_ok);
-    match refused.into_iter().filter_map(Result::err).next() {
+    match refused.into_iter().find_map(Result::err) {
         Some(why) if done.is_empty() => Err(conflict(why)),
         None if done.is_empty() => Err(conflict("no dormouse is running that serves this config")),
         _ => Ok(()),

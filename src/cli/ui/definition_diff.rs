@@ -1,5 +1,6 @@
 //! The change of a tool's definition, line by line.
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use similar::{ChangeTag, TextDiff};
@@ -77,5 +78,5 @@ pub(super) fn digest(tool: &str, changes: &[DefinitionChange]) -> String {
         digest.update(change.now.raw.as_bytes());
         digest.update([0]);
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    URL_SAFE_NO_PAD.encode(digest.finalize())
 }

@@ -6,10 +6,8 @@ use serde::Serialize;
 
 use super::page_logins::LoginProgress;
 use crate::{
-    auth::LoginSummary,
-    catalog::ToolCounts,
     config::{CallLogging, Config, Isolation, ServerConfig, Transport},
-    control::{LastWake, ServerReport, StatusReport},
+    control::{ServerReport, StatusReport},
     upstream::Phase,
 };
 
@@ -33,47 +31,38 @@ struct ProcessOverview {
     clients: Vec<String>,
 }
 
+/// The state of a server, and the parts of its config that decide which actions there are.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ServerOverview {
-    name: String,
+    #[serde(flatten)]
+    report: ServerReport,
     description: String,
+    /// `stdio` or `http`.
     transport: &'static str,
     enabled: bool,
-    state: Option<Phase>,
-    strikes: u8,
-    instances: usize,
-    memory: Option<u64>,
-    calls: u64,
-    failed_calls: u64,
-    wakes: u64,
-    last_wake: Option<LastWake>,
-    last_error: Option<String>,
-    retry_in: Option<u64>,
-    tools: Option<ToolCounts>,
-    tokens: Option<usize>,
     isolation: Isolation,
     can_share: bool,
     can_log_in: bool,
-    login: Option<LoginSummary>,
     login_progress: Option<LoginProgress>,
 }
 
 impl Overview {
     /// `processes`: the reports of the processes that run. `servers`: one report for each server.
-    /// `logins`: those that have been begun; `None` if none can be begun on this page.
+    /// `logins`: the logins that have been begun; `None` if none can be begun on this page.
     pub(super) fn new(
         config: &Config,
         path: PathBuf,
         processes: &[StatusReport],
-        servers: &[ServerReport],
+        servers: Vec<ServerReport>,
         logins: Option<HashMap<String, LoginProgress>>,
     ) -> Self {
+        let mut reports: HashMap<String, ServerReport> =
+            servers.into_iter().map(|report| (report.name.clone(), report)).collect();
         let offers_logins = logins.is_some();
         let mut logins = logins.unwrap_or_default();
         let of_server = |server: &ServerConfig| {
-            let report = servers.iter().find(|report| report.name == server.name)?;
-            let mut overview = ServerOverview::new(server, report.clone());
+            let mut overview = ServerOverview::new(server, reports.remove(&server.name)?);
             overview.can_log_in &= offers_logins;
             overview.login_progress = logins.remove(&server.name);
             Some(overview)
@@ -104,26 +93,13 @@ impl ServerOverview {
         let is_remote = matches!(config.transport, Ok(Transport::Http(_)));
         let wants_login = report.state == Some(Phase::AwaitingLogin) || report.login.is_some();
         Self {
-            name: report.name,
+            report,
             description: config.description.clone().unwrap_or_default(),
             transport: if is_remote { "http" } else { "stdio" },
             enabled: config.enabled,
-            state: report.state,
-            strikes: report.strikes,
-            instances: report.awake,
-            memory: report.memory,
-            calls: report.tally.calls,
-            failed_calls: report.tally.failed_calls,
-            wakes: report.tally.wakes,
-            last_wake: report.last_wake,
-            last_error: report.last_error,
-            retry_in: report.retry_in,
-            tools: report.tool_counts,
-            tokens: report.tokens,
             isolation: config.connecting.isolation,
             can_share: !is_remote,
             can_log_in: is_remote && wants_login,
-            login: report.login,
             login_progress: None,
         }
     }

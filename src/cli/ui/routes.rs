@@ -1,6 +1,6 @@
 //! The routes of the page and of its API, which are below the secret path of the page.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use axum::{
     Json, Router,
@@ -24,13 +24,13 @@ use super::{
     call_feed::NextCalls,
     config_view::{ConfigView, SavingsView},
     definition_diff::DefinitionDiff,
-    entrance::{Entrance, HTTP_PATH, Refusal},
+    entrance::{HTTP_PATH, Refusal},
     overview::Overview,
-    page_logins::PageLogins,
+    page::{Page, PageResult},
     sign_in::{self, SIGN_IN},
 };
 use crate::{
-    base::{run_blocking, with_causes},
+    base::with_causes,
     catalog::ToolSummary,
     config::{ConfigEdit, Isolation},
     control::{ApiError, Switch},
@@ -47,17 +47,6 @@ const MAX_QUERY_CHARS: usize = 1000;
 
 /// The path before a ticket.
 pub(super) const OPEN_PATH: &str = "/open/";
-
-/// A page, and everything that its handlers need.
-#[derive(Clone)]
-pub(super) struct Page {
-    pub(super) entrance: Arc<Entrance>,
-    pub(super) view: Arc<ConfigView>,
-    /// `None` if a user's browser may be on another machine, to which no login returns.
-    pub(super) logins: Option<Arc<PageLogins>>,
-}
-
-type PageResult<T> = Result<Json<T>, ApiError>;
 
 /// Builds the routes of a page that a ticket opens, and that nothing else is beside.
 pub(super) fn with_ticket(page: Page) -> Router {
@@ -120,21 +109,7 @@ async fn check(State(page): State<Page>, request: Request, next: Next) -> Respon
         Err(Refusal::NoSession) if logins.is_none() && request.uri().path() == HTTP_PATH => {
             Redirect::to(SIGN_IN).into_response()
         }
-        Err(refusal) => refused(&refusal).into_response(),
-    }
-}
-
-/// Returns the answer to a refused request.
-pub(super) fn refused(refusal: &Refusal) -> ApiError {
-    match refusal {
-        Refusal::Foreign => ApiError::new(
-            StatusCode::FORBIDDEN,
-            "this request is for another host, or from another page",
-        ),
-        Refusal::NoSession => ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "the session of this page has ended: open it again",
-        ),
+        Err(refusal) => ApiError::from(refusal).into_response(),
     }
 }
 
@@ -158,7 +133,7 @@ async fn open(
     request: Request,
 ) -> Response {
     if let Err(refusal) = entrance.check_origin(&request) {
-        return refused(&refusal).into_response();
+        return ApiError::from(refusal).into_response();
     }
     let Some(cookie) = entrance.admit(&ticket) else {
         let used = "This address has been used, or is not complete. Run `dormouse ui` again.\n";
@@ -170,17 +145,6 @@ async fn open(
         <meta http-equiv=\"refresh\" content=\"0; url={path}\"><a href=\"{path}\">dormouse</a>"
     );
     ([(SET_COOKIE, cookie)], Html(page)).into_response()
-}
-
-impl Page {
-    /// Runs a function that waits for the disk or for other processes.
-    async fn run<T: Send + 'static>(
-        self,
-        work: impl FnOnce(&ConfigView) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let Self { view, .. } = self;
-        run_blocking(move || work(&view)).await.unwrap_or_else(|| Err(ApiError::shutting_down()))
-    }
 }
 
 async fn overview(State(page): State<Page>) -> PageResult<Overview> {

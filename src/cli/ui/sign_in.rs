@@ -10,10 +10,8 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 
-use super::{
-    entrance::HTTP_PATH,
-    routes::{Page, refused},
-};
+use super::{entrance::HTTP_PATH, page::Page};
+use crate::control::ApiError;
 
 /// The name of the form below the page.
 pub(super) const SIGN_IN: &str = "sign-in";
@@ -34,7 +32,7 @@ pub(super) async fn form() -> Response {
 /// Admits a browser that shows one of the tokens.
 pub(super) async fn admit(State(page): State<Page>, request: Request) -> Response {
     if let Err(refusal) = page.entrance.check_origin(&request) {
-        return refused(&refusal).into_response();
+        return ApiError::from(refusal).into_response();
     }
     let body = axum::body::to_bytes(request.into_body(), MAX_FORM_BYTES).await;
     let cookie = body.ok().and_then(|body| page.entrance.admit(&token(&body)?));

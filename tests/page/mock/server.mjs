@@ -8,8 +8,15 @@ import { scenarios } from "./scenarios.mjs";
 
 const SITE = new URL("../../../src/cli/ui/page/", import.meta.url);
 const TOKEN = "3xKtestTOKEN";
-const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const TYPES = { html: "text/html; charset=utf-8", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
+const CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const TYPES = {
+  html: "text/html; charset=utf-8",
+  css: "text/css",
+  js: "text/javascript",
+  svg: "image/svg+xml",
+};
 
 class HttpError extends Error {
   constructor(status, message) {
@@ -21,16 +28,19 @@ class HttpError extends Error {
 /** Starts the mock; `world` can be changed while it runs. */
 export async function startMock(scenario, port = 0) {
   const mock = { world: scenarios[scenario](), hasEnded: false, requests: [], failures: {} };
-  const listener = createServer((request, response) => answer(mock, request, response).catch((error) => {
-    send(response, error.status ?? 500, { error: error.message });
-  }));
+  const listener = createServer((request, response) =>
+    answer(mock, request, response).catch((error) => {
+      send(response, error.status ?? 500, { error: error.message });
+    }),
+  );
   await new Promise((resolve) => listener.listen(port, "127.0.0.1", resolve));
   mock.port = listener.address().port;
   mock.url = `http://127.0.0.1:${mock.port}/${TOKEN}/`;
-  mock.close = () => new Promise((resolve) => {
-    listener.close(resolve);
-    listener.closeAllConnections();
-  });
+  mock.close = () =>
+    new Promise((resolve) => {
+      listener.close(resolve);
+      listener.closeAllConnections();
+    });
   return mock;
 }
 
@@ -43,8 +53,10 @@ async function answer(mock, request, response) {
   if (mock.hasEnded) throw new HttpError(401, "run `dormouse ui` again");
   const parts = path.split("/").slice(1).map(decodeURIComponent);
   if (mock.failures[parts[0]]) throw new HttpError(500, mock.failures[parts[0]]);
-  if (request.method === "GET") return send(response, 200, read(mock.world, parts, url.searchParams));
-  if (request.headers["dormouse-page"] !== "1") throw new HttpError(403, "the header Dormouse-Page is missing");
+  if (request.method === "GET")
+    return send(response, 200, read(mock.world, parts, url.searchParams));
+  if (request.headers["dormouse-page"] !== "1")
+    throw new HttpError(403, "the header Dormouse-Page is missing");
   const body = await readBody(request);
   send(response, 200, await act(mock.world, parts, body));
 }
@@ -52,7 +64,11 @@ async function answer(mock, request, response) {
 async function sendFile(name, response) {
   try {
     const content = await readFile(fileURLToPath(new URL(name, SITE)));
-    response.writeHead(200, { "content-type": TYPES[name.split(".").at(-1)], "content-security-policy": CSP, "cache-control": "no-store" });
+    response.writeHead(200, {
+      "content-type": TYPES[name.split(".").at(-1)],
+      "content-security-policy": CSP,
+      "cache-control": "no-store",
+    });
     response.end(content);
   } catch {
     throw new HttpError(404, "no such file");
@@ -60,14 +76,18 @@ async function sendFile(name, response) {
 }
 
 function send(response, status, body) {
-  response.writeHead(status, { "content-type": "application/json", "content-security-policy": CSP });
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-security-policy": CSP,
+  });
   response.end(JSON.stringify(body));
 }
 
 async function readBody(request) {
   let text = "";
   for await (const chunk of request) text += chunk;
-  if (text && request.headers["content-type"] !== "application/json") throw new HttpError(415, "the body must be JSON");
+  if (text && request.headers["content-type"] !== "application/json")
+    throw new HttpError(415, "the body must be JSON");
   return text ? JSON.parse(text) : {};
 }
 
@@ -84,7 +104,16 @@ function read(world, [first, name, what], query) {
 }
 
 function overview({ version, config, callLog, processes, servers }) {
-  return { version, config, callLog, processes, servers: servers.map(({ tools, changes, stderr, loadTakes, loadFails, ...rest }) => ({ ...rest, tools: tools && countTools(tools) })) };
+  return {
+    version,
+    config,
+    callLog,
+    processes,
+    servers: servers.map(({ tools, changes, stderr, loadTakes, loadFails, ...rest }) => ({
+      ...rest,
+      toolCounts: tools && countTools(tools),
+    })),
+  };
 }
 
 function countTools(tools) {
@@ -131,19 +160,35 @@ const ACTIONS = {
   async load(server) {
     server.state = "loading";
     await sleep(server.loadTakes ?? 300);
-    if (!server.loadFails) return void Object.assign(server, { state: "awake", strikes: 0, instances: 1, memory: 5e7, lastError: null });
+    if (!server.loadFails)
+      return void Object.assign(server, {
+        state: "awake",
+        strikes: 0,
+        awake: 1,
+        memory: 5e7,
+        lastError: null,
+      });
     server.strikes += 1;
-    Object.assign(server, { state: server.strikes >= 3 ? "evicted" : "unloaded", lastError: server.loadFails });
+    Object.assign(server, {
+      state: server.strikes >= 3 ? "evicted" : "unloaded",
+      lastError: server.loadFails,
+    });
     throw new HttpError(502, server.loadFails);
   },
-  sleep: (server) => Object.assign(server, { state: "asleep", instances: 0, memory: null }),
-  reset: (server) => Object.assign(server, { state: "unloaded", strikes: 0, lastError: null, retryIn: null }),
-  enabled: (server, { enabled }) => Object.assign(server, { enabled, state: enabled ? "unloaded" : "disabled" }),
+  sleep: (server) => Object.assign(server, { state: "asleep", awake: 0, memory: null }),
+  reset: (server) =>
+    Object.assign(server, { state: "unloaded", strikes: 0, lastError: null, retryIn: null }),
+  enabled: (server, { enabled }) =>
+    Object.assign(server, { enabled, state: enabled ? "unloaded" : "disabled" }),
   isolation: (server, { isolation }) => Object.assign(server, { isolation }),
-  login: (server) => Object.assign(server, { loginProgress: { state: "waiting", address: "https://login.example/authorize?x=1" } }),
+  login: (server) =>
+    Object.assign(server, {
+      loginProgress: { state: "waiting", address: "https://login.example/authorize?x=1" },
+    }),
   approve(server, { tool, definition }) {
     const change = server.changes.find((entry) => entry.tool === tool);
-    if (change?.definition !== definition) throw new HttpError(409, "the definition has changed again; read it again");
+    if (change?.definition !== definition)
+      throw new HttpError(409, "the definition has changed again; read it again");
     server.changes = server.changes.filter((entry) => entry !== change);
     const entry = server.tools.find((each) => each.name === tool);
     Object.assign(entry, { state: "shown", changed: undefined });

@@ -28,14 +28,20 @@ export const reset = (server) => post(`${path(server)}/reset`);
 export const logIn = (server) => post(`${path(server)}/login`);
 export const enable = (server, enabled) => post(`${path(server)}/enabled`, { enabled });
 export const isolate = (server, isolation) => post(`${path(server)}/isolation`, { isolation });
-export const approve = (server, tool, definition) => post(`${path(server)}/approve`, { tool, definition });
-export const enableTool = (server, tool, enabled) => post(`${path(server)}/tool-enabled`, { tool, enabled });
+export const approve = (server, tool, definition) =>
+  post(`${path(server)}/approve`, { tool, definition });
+export const enableTool = (server, tool, enabled) =>
+  post(`${path(server)}/tool-enabled`, { tool, enabled });
 
 const path = (server) => `servers/${segment(server)}`;
 
-/** Encodes a name. A URL drops the segments `.` and `..`, so that a request would reach another address. */
+/**
+ * Encodes a name. A URL drops the segments `.` and `..`, so that a request would reach another
+ * address.
+ */
 function segment(name) {
-  if (/^\.{0,2}$/.test(name)) throw new RequestError(`the name “${name}” cannot be sent in an address`, "refused");
+  if (/^\.{0,2}$/.test(name))
+    throw new RequestError(`the name “${name}” cannot be sent in an address`, "refused");
   return encodeURIComponent(name);
 }
 
@@ -68,10 +74,17 @@ async function request(address, options) {
     const reason = cause.name === "TimeoutError" ? "does not answer" : "has ended";
     throw new RequestError(`dormouse ui ${reason}`, "unreachable");
   }
-  if (response.status === 401) throw new RequestError("The session of this page has ended", "ended", 401);
+  if (response.status === 401)
+    throw new RequestError("The session of this page has ended", "ended", 401);
   const answer = parse(body);
-  if (!response.ok) throw new RequestError(answer?.error ?? `the answer is ${response.status}`, "refused", response.status);
-  if (answer === undefined) throw new RequestError("the answer is not JSON", "refused", response.status);
+  if (!response.ok)
+    throw new RequestError(
+      answer?.error ?? `the answer is ${response.status}`,
+      "refused",
+      response.status,
+    );
+  if (answer === undefined)
+    throw new RequestError("the answer is not JSON", "refused", response.status);
   return answer;
 }
 

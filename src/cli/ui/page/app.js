@@ -30,7 +30,11 @@ async function poll() {
   showHeader(overview);
   servers.update(overview.servers);
   dialog.update(overview.servers);
-  const parts = await Promise.allSettled([pollCalls(overview.callLog), savings.poll(), dialog.poll()]);
+  const parts = await Promise.allSettled([
+    pollCalls(overview.callLog),
+    savings.poll(),
+    dialog.poll(),
+  ]);
   return parts.find((part) => part.reason)?.reason;
 }
 

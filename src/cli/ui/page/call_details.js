@@ -18,7 +18,8 @@ prepareDialog(dialog);
 
 export const titleOf = (call) => revealed(call.name ?? call.method);
 
-export const describeTook = (call) => (typeof call.tookMs === "number" ? duration(call.tookMs) : "");
+export const describeTook = (call) =>
+  typeof call.tookMs === "number" ? duration(call.tookMs) : "";
 
 /** Creates the badge of a call's outcome. */
 export function createOutcome({ outcome }) {
@@ -28,7 +29,11 @@ export function createOutcome({ outcome }) {
 
 /** Creates an item for the list of a server's last calls. */
 export function createCallItem(call) {
-  const open = element("button", { type: "button", class: "link name", click: () => openCall(call) }, titleOf(call));
+  const open = element(
+    "button",
+    { type: "button", class: "link name", click: () => openCall(call) },
+    titleOf(call),
+  );
   const time = element("time", { datetime: call.at, class: "muted" }, clock(new Date(call.at)));
   const took = element("span", { class: "muted" }, describeTook(call));
   return { node: element("li", {}, time, open, createOutcome(call), took), update() {} };
@@ -37,7 +42,9 @@ export function createCallItem(call) {
 export function openCall(call) {
   setText(byId("call-title"), titleOf(call));
   showFields(byId("call-fields"), describeCall(call));
-  byId("call-contents").replaceChildren(...["Arguments", "Result"].flatMap((title) => createContent(title, call)));
+  byId("call-contents").replaceChildren(
+    ...["Arguments", "Result"].flatMap((title) => createContent(title, call)),
+  );
   if (!dialog.open) dialog.showModal();
 }
 
@@ -49,7 +56,10 @@ function describeCall(call) {
     ["Server", revealed(call.server)],
     ["Method", revealed(call.method)],
     [NAME_TERMS[call.method] ?? "Name", revealed(call.name)],
-    ["Host", `${revealed(call.client ?? "unnamed")} (host ${call.host} of the dormouse process ${call.pid})`],
+    [
+      "Host",
+      `${revealed(call.client ?? "unnamed")} (host ${call.host} of the dormouse process ${call.pid})`,
+    ],
     ["Took", describeShares(call)],
     ["Sent", `${bytes(call.bytesIn)}, about ${count(call.tokensIn, "token")}`],
     ["Received", `${bytes(call.bytesOut)}, about ${count(call.tokensOut, "token")}`],
@@ -65,8 +75,16 @@ function createContent(title, call) {
   const text = call[title.toLowerCase()];
   if (typeof text !== "string") return [];
   const shown = revealed(prettyJson(text));
-  const cut = shown.length > MAX_CONTENT ? `\n… (${count(shown.length - MAX_CONTENT, "more character")})` : "";
-  const box = element("pre", { class: "scroll", tabindex: "0", role: "group", "aria-label": title });
+  const cut =
+    shown.length > MAX_CONTENT
+      ? `\n… (${count(shown.length - MAX_CONTENT, "more character")})`
+      : "";
+  const box = element("pre", {
+    class: "scroll",
+    tabindex: "0",
+    role: "group",
+    "aria-label": title,
+  });
   setText(box, shown.slice(0, MAX_CONTENT) + cut);
   return [element("h3", {}, title), box];
 }

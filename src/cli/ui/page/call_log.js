@@ -17,7 +17,11 @@ export class CallLog {
     do {
       answer = await getCalls(this.#next);
       this.#next = answer.next;
-      const added = answer.calls.map((call) => ({ ...call, id: ++this.total, text: searchText(call) }));
+      const added = answer.calls.map((call) => ({
+        ...call,
+        id: ++this.total,
+        text: searchText(call),
+      }));
       this.calls = [...added.reverse(), ...this.calls].slice(0, MAX_CALLS);
     } while (answer.calls.length >= MAX_ANSWER);
   }

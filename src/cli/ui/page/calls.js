@@ -40,11 +40,17 @@ export class CallsView {
 
   #matches(call) {
     if (this.#failedOnly.checked && call.outcome === "succeeded") return false;
-    return this.#filter.value.toLowerCase().split(/\s+/).every((word) => call.text.includes(word));
+    return this.#filter.value
+      .toLowerCase()
+      .split(/\s+/)
+      .every((word) => call.text.includes(word));
   }
 
   #describeAmount(shown, matching) {
-    const amount = shown === matching ? count(shown, "call") : `The newest ${shown} of ${count(matching, "call")}`;
+    const amount =
+      shown === matching
+        ? count(shown, "call")
+        : `The newest ${shown} of ${count(matching, "call")}`;
     if (!this.#paused) return amount;
     return `${amount}. Paused, ${number(this.#log.total - this.#paused.total)} newer`;
   }
@@ -62,17 +68,28 @@ function createRow(call) {
   const needsMethod = call.name && call.method !== "tools/call";
   const method = needsMethod ? element("span", { class: "note" }, revealed(call.method)) : "";
   const cell = (label, text, type) =>
-    element("td", { "data-label": label, class: type, "data-empty": text ? null : "" }, text || "–");
+    element(
+      "td",
+      { "data-label": label, class: type, "data-empty": text ? null : "" },
+      text || "–",
+    );
   // A click that ends a text selection opens nothing.
   const click = ({ target }) => (target === open || getSelection().isCollapsed) && openCall(call);
-  const node = element("tr", { click },
-    element("td", { "data-label": "Time" }, element("time", { datetime: call.at }, clock(new Date(call.at)))),
+  const node = element(
+    "tr",
+    { click },
+    element(
+      "td",
+      { "data-label": "Time" },
+      element("time", { datetime: call.at }, clock(new Date(call.at))),
+    ),
     element("th", { scope: "row" }, open, method),
     cell("Server", revealed(call.server), "code"),
     cell("Host", revealed(call.client)),
     element("td", { "data-label": "Outcome" }, createOutcome(call)),
     cell("Took", describeTook(call), "number"),
     cell("Tokens in", number(call.tokensIn), "number"),
-    cell("Tokens out", number(call.tokensOut), "number"));
+    cell("Tokens out", number(call.tokensOut), "number"),
+  );
   return { node, update() {} };
 }

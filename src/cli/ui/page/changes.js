@@ -37,18 +37,42 @@ export class ChangesSection {
     // The approval message stays readable after the last change is approved.
     byId("changes-section").hidden = changes.length === 0 && !byId("changes-status").textContent;
     // A definition that changes again is a new item: the user must not approve what was not read.
-    reconcile(byId("changes"), changes, (change) => `${change.definition} ${change.tool}`, (change) => this.#createItem(change));
+    reconcile(
+      byId("changes"),
+      changes,
+      (change) => `${change.definition} ${change.tool}`,
+      (change) => this.#createItem(change),
+    );
   }
 
   #createItem(change) {
     const name = revealed(change.tool);
-    const button = element("button", { type: "button", "aria-label": `Approve ${name}` }, "Approve");
+    const button = element(
+      "button",
+      { type: "button", "aria-label": `Approve ${name}` },
+      "Approve",
+    );
     const status = element("span", { class: "action-status", role: "status" });
-    button.addEventListener("click", () => !isBusy(button) && this.#approve(change, button, status));
-    const note = change.isEarlierKnown ? "" : "The earlier definition is not known. This is the whole new one.";
-    const node = element("article", { class: "change" },
-      element("div", { class: "change-head" }, element("h4", {}, element("code", {}, name)), button, status),
-      ...(note ? [element("p", { class: "muted" }, note)] : []), createDiff(name, change.lines));
+    button.addEventListener(
+      "click",
+      () => !isBusy(button) && this.#approve(change, button, status),
+    );
+    const note = change.isEarlierKnown
+      ? ""
+      : "The earlier definition is not known. This is the whole new one.";
+    const node = element(
+      "article",
+      { class: "change" },
+      element(
+        "div",
+        { class: "change-head" },
+        element("h4", {}, element("code", {}, name)),
+        button,
+        status,
+      ),
+      ...(note ? [element("p", { class: "muted" }, note)] : []),
+      createDiff(name, change.lines),
+    );
     return { node, update() {} };
   }
 
@@ -70,7 +94,10 @@ export class ChangesSection {
     if (!button.isConnected) focusNext();
   }
 
-  /** Shows the failure next to the button, or above all changes if the newest definition replaces the item. */
+  /**
+   * Shows the failure next to the button, or above all changes if the newest definition replaces
+   * the item.
+   */
   async #showFailure(text, isOutdated, status) {
     setText(status, isOutdated ? "" : text);
     status.classList.add("bad");
@@ -89,7 +116,12 @@ function focusNext() {
 }
 
 function createDiff(name, lines) {
-  const node = element("div", { class: "diff scroll", tabindex: "0", role: "group", "aria-label": `Difference of ${name}` });
+  const node = element("div", {
+    class: "diff scroll",
+    tabindex: "0",
+    role: "group",
+    "aria-label": `Difference of ${name}`,
+  });
   for (const { change, text } of lines) {
     const kind = Object.hasOwn(SIGNS, change) ? change : "same";
     const sign = element("span", { class: "sign" }, `${SIGNS[kind]} `);

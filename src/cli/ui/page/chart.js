@@ -30,17 +30,33 @@ export class Chart {
 
 function createChart(spans, label, width) {
   const most = roundUp(Math.max(1, ...spans.map((span) => span.tokens)));
-  const chart = svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label });
+  const chart = svg("svg", {
+    width,
+    height: HEIGHT,
+    viewBox: `0 0 ${width} ${HEIGHT}`,
+    role: "img",
+    "aria-label": label,
+  });
   const bottom = HEIGHT - BOTTOM;
   const scale = (bottom - TOP) / most;
-  for (const value of [0, most / 2, most]) chart.append(...createGridLine(value, bottom - value * scale, width));
+  for (const value of [0, most / 2, most])
+    chart.append(...createGridLine(value, bottom - value * scale, width));
   const step = (width - LEFT) / spans.length;
   const every = Math.ceil(LABEL_WIDTH / step);
   spans.forEach((span, index) => {
     const x = LEFT + index * step;
     const height = span.tokens && Math.max(1, span.tokens * scale);
-    const bar = svg("rect", { x: x + step * 0.15, y: bottom - height, width: step * 0.7, height, rx: 1.5, class: "column" });
-    bar.append(svg("title", {}, `${span.title}: ${compact(span.tokens)} tokens in ${span.turns} turns`));
+    const bar = svg("rect", {
+      x: x + step * 0.15,
+      y: bottom - height,
+      width: step * 0.7,
+      height,
+      rx: 1.5,
+      class: "column",
+    });
+    bar.append(
+      svg("title", {}, `${span.title}: ${compact(span.tokens)} tokens in ${span.turns} turns`),
+    );
     chart.append(bar);
     if ((spans.length - 1 - index) % every === 0) {
       const anchor = index === spans.length - 1 ? "end" : "middle";

@@ -57,15 +57,29 @@ export function reconcile(parent, items, keyOf, createRow) {
 /** Fills a `<dl>` with `[term, text]` pairs and leaves out pairs without a text. */
 export function showFields(list, pairs) {
   const present = pairs.filter(([, text]) => text !== null && text !== undefined && text !== "");
-  reconcile(list, present, ([term]) => term, ([term]) => {
-    const value = element("dd");
-    return { node: element("div", {}, element("dt", {}, term), value), update: ([, text]) => setText(value, text) };
-  });
+  reconcile(
+    list,
+    present,
+    ([term]) => term,
+    ([term]) => {
+      const value = element("dd");
+      return {
+        node: element("div", {}, element("dt", {}, term), value),
+        update: ([, text]) => setText(value, text),
+      };
+    },
+  );
 }
 
 /** Creates a switch; `toggle(isOn)` is called with the state that the user wants. */
 export function createSwitch(label, toggle) {
-  const node = element("button", { type: "button", role: "switch", class: "switch", "aria-label": label, click });
+  const node = element("button", {
+    type: "button",
+    role: "switch",
+    class: "switch",
+    "aria-label": label,
+    click,
+  });
   function click() {
     if (!isBusy(node)) toggle(node.getAttribute("aria-checked") !== "true");
   }

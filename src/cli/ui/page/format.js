@@ -1,17 +1,30 @@
 // Turns values into texts for people.
 
 const NUMBER = new Intl.NumberFormat("en");
-const COMPACT = new Intl.NumberFormat("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 3 });
-const ABBREVIATED = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 2 });
+const COMPACT = new Intl.NumberFormat("en", {
+  notation: "compact",
+  compactDisplay: "long",
+  maximumSignificantDigits: 3,
+});
+const ABBREVIATED = new Intl.NumberFormat("en", {
+  notation: "compact",
+  maximumSignificantDigits: 2,
+});
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const DATE_AND_CLOCK = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const DATE_AND_CLOCK = new Intl.DateTimeFormat("en-GB", {
+  dateStyle: "medium",
+  timeStyle: "medium",
+});
 
 // Controls, zero-width characters, marks and overrides of direction, and tag characters.
 // A zero-width joiner or a variation selector inside an emoji is left alone.
 const HIDDEN =
   /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB]|(?<!\p{Extended_Pictographic}[\uFE0F\u{1F3FB}-\u{1F3FF}]?)\u200D|[\u{E0000}-\u{E007F}]/gu;
 
-/** Replaces characters that are invisible or that reorder a text by their code point, such as `[U+202E]`. */
+/**
+ * Replaces characters that are invisible or that reorder a text by their code point, such as
+ * `[U+202E]`.
+ */
 export function revealed(text) {
   return String(text ?? "").replace(HIDDEN, (character) => `[${codePoint(character)}]`);
 }
@@ -59,7 +72,9 @@ export function ago(seconds) {
 export const clock = (date) => (isNaN(date) ? "unknown" : CLOCK.format(date));
 export const dateAndClock = (date) => (isNaN(date) ? "unknown" : DATE_AND_CLOCK.format(date));
 
-/** Indents JSON without parsing its values, so that long numbers and repeated keys stay as they are. */
+/**
+ * Indents JSON without parsing its values, so that long numbers and repeated keys stay as they are.
+ */
 export function prettyJson(text) {
   try {
     JSON.parse(text);
@@ -68,12 +83,15 @@ export function prettyJson(text) {
   }
   let depth = 0;
   const line = () => `\n${"  ".repeat(depth)}`;
-  return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{]\s*[\]}]|[[\]{},:]|\s+|[^\s[\]{},:"]+/g, (token) => {
-    if (/^\s/.test(token)) return "";
-    if (/^[[{]\s*[\]}]$/.test(token)) return token.replace(/\s/g, "");
-    if (token === "{" || token === "[") return depth++, token + line();
-    if (token === "}" || token === "]") return depth--, line() + token;
-    if (token === ",") return token + line();
-    return token === ":" ? ": " : token;
-  });
+  return text.replace(
+    /"[^"\\]*(?:\\.[^"\\]*)*"|[[{]\s*[\]}]|[[\]{},:]|\s+|[^\s[\]{},:"]+/g,
+    (token) => {
+      if (/^\s/.test(token)) return "";
+      if (/^[[{]\s*[\]}]$/.test(token)) return token.replace(/\s/g, "");
+      if (token === "{" || token === "[") return (depth++, token + line());
+      if (token === "}" || token === "]") return (depth--, line() + token);
+      if (token === ",") return token + line();
+      return token === ":" ? ": " : token;
+    },
+  );
 }

@@ -17,7 +17,10 @@ export function showHeader({ config, processes, version }) {
 
 function describeProcesses(processes, version) {
   if (processes.length === 0) return "No dormouse is running.";
-  const amount = processes.length === 1 ? "One dormouse is running" : `${processes.length} dormouse processes are running`;
+  const amount =
+    processes.length === 1
+      ? "One dormouse is running"
+      : `${processes.length} dormouse processes are running`;
   return `${amount}: ${processes.map((process) => describeProcess(process, version)).join("; ")}.`;
 }
 

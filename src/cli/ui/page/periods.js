@@ -3,9 +3,17 @@
 const HOUR = 3600;
 
 const HOUR_LABEL = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const HOUR_TITLE = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
+const HOUR_TITLE = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
 const DAY_LABEL = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const DAY_TITLE = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short" });
+const DAY_TITLE = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+});
 
 /** Returns the last 24 hours, oldest first, as `{label, title, turns, tokens}`. */
 export function lastHours(hours, now = new Date()) {
@@ -16,7 +24,8 @@ export function lastHours(hours, now = new Date()) {
 
 /** Returns the last 14 days, today included. A day can have 23 or 25 hours. */
 export function lastDays(hours, now = new Date()) {
-  const midnight = (offset) => new Date(now.getFullYear(), now.getMonth(), now.getDate() + offset) / 1000;
+  const midnight = (offset) =>
+    new Date(now.getFullYear(), now.getMonth(), now.getDate() + offset) / 1000;
   const starts = Array.from({ length: 15 }, (_, index) => midnight(index - 13));
   return sumBetween(starts, hours, DAY_LABEL, DAY_TITLE);
 }

@@ -12,8 +12,8 @@ export class Poller {
   #failures = 0;
 
   /**
-   * `report(error)` is called after each poll, with `null` if it succeeded. If `poll` throws, the next poll is later.
-   * If it returns an error, only a part failed, and polls go on as usual.
+   * `report(error)` is called after each poll, with `null` if it succeeded. If `poll` throws, the
+   * next poll is later. If it returns an error, only a part failed, and polls go on as usual.
    */
   constructor(poll, report) {
     this.#poll = poll;
@@ -24,7 +24,9 @@ export class Poller {
     });
   }
 
-  /** Polls at once, or after the poll that is under way, so that the answer is newer than this call. */
+  /**
+   * Polls at once, or after the poll that is under way, so that the answer is newer than this call.
+   */
   now() {
     if (this.#queued) return this.#queued;
     if (!this.#running) return (this.#running = this.#once());
@@ -46,7 +48,10 @@ export class Poller {
     }
     this.#running = null;
     if (!document.hidden) {
-      this.#timer = setTimeout(() => this.now(), Math.min(INTERVAL * 2 ** this.#failures, MAX_INTERVAL));
+      this.#timer = setTimeout(
+        () => this.now(),
+        Math.min(INTERVAL * 2 ** this.#failures, MAX_INTERVAL),
+      );
     }
     this.#report(error);
   }

@@ -2,7 +2,9 @@
 
 const VIEWS = ["servers", "calls", "search", "savings"];
 
-/** Returns the view and the server that a fragment names. An unknown fragment names the first view. */
+/**
+ * Returns the view and the server that a fragment names. An unknown fragment names the first view.
+ */
 export function parseFragment(fragment) {
   const [view, ...rest] = fragment.replace(/^#/, "").split("/");
   if (!VIEWS.includes(view)) return { view: VIEWS[0], server: null };

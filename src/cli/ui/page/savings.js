@@ -14,7 +14,8 @@ export class SavingsView {
   #chart = new Chart(byId("savings-chart"));
 
   constructor() {
-    for (const radio of document.getElementsByName("period")) radio.addEventListener("change", () => this.draw());
+    for (const radio of document.getElementsByName("period"))
+      radio.addEventListener("change", () => this.draw());
   }
 
   async poll() {
@@ -23,7 +24,10 @@ export class SavingsView {
     try {
       this.#savings = await getSavings();
     } catch (error) {
-      return setText(byId("savings-total"), `The savings cannot be read: ${revealed(error.message)}`);
+      return setText(
+        byId("savings-total"),
+        `The savings cannot be read: ${revealed(error.message)}`,
+      );
     }
     setText(byId("saved"), describeTotal(this.#savings));
     this.draw();
@@ -58,18 +62,28 @@ function describeSpans(spans, isByHour) {
 function drawServers(servers) {
   const sorted = servers.toSorted((one, other) => other.tokens - one.tokens);
   const most = Math.max(1, ...sorted.map((entry) => entry.tokens));
-  reconcile(byId("savings-servers"), sorted, (entry) => entry.server, ({ server }) => {
-    const bar = element("div", { class: "bar" });
-    const tokens = element("td", { class: "number" });
-    const name = element("th", { scope: "row" }, element("span", { class: "name" }, revealed(server)), bar);
-    return {
-      node: element("tr", {}, name, tokens),
-      update(entry) {
-        bar.style.width = `${(100 * entry.tokens) / most}%`;
-        setText(tokens, number(entry.tokens));
-      },
-    };
-  });
+  reconcile(
+    byId("savings-servers"),
+    sorted,
+    (entry) => entry.server,
+    ({ server }) => {
+      const bar = element("div", { class: "bar" });
+      const tokens = element("td", { class: "number" });
+      const name = element(
+        "th",
+        { scope: "row" },
+        element("span", { class: "name" }, revealed(server)),
+        bar,
+      );
+      return {
+        node: element("tr", {}, name, tokens),
+        update(entry) {
+          bar.style.width = `${(100 * entry.tokens) / most}%`;
+          setText(tokens, number(entry.tokens));
+        },
+      };
+    },
+  );
 }
 
 function createTimeRow(span) {

@@ -34,7 +34,8 @@ export class SearchView {
       const text = hits.length ? `${count(hits.length, "result")}, best first` : "No tool found.";
       if (own === this.#newest) this.#show(hits, text);
     } catch (error) {
-      if (own === this.#newest) this.#show([], `The search failed: ${revealed(error.message)}`, true);
+      if (own === this.#newest)
+        this.#show([], `The search failed: ${revealed(error.message)}`, true);
     }
   }
 

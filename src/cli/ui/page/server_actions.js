@@ -1,4 +1,5 @@
-// Actions on a server: when they make sense, their requests, and their progress next to the buttons.
+// Actions on a server: when they make sense, their requests, and their progress next to the
+// buttons.
 
 import * as api from "./api.js";
 import { createSwitch, element, isBusy, setAttribute, setBusy, setHidden, setText } from "./dom.js";
@@ -8,19 +9,38 @@ const DONE_SHOWN_FOR = 5000;
 
 const WAKE = { label: "Wake", running: "Waking…", done: "Awake.", request: api.load };
 const SLEEP = { label: "Sleep", running: "Sending to sleep…", done: "Asleep.", request: api.sleep };
-const RESET = { label: "Reset", running: "Resetting…", done: "Failed loads are cleared.", request: api.reset };
+const RESET = {
+  label: "Reset",
+  running: "Resetting…",
+  done: "Failed loads are cleared.",
+  request: api.reset,
+};
 const LOG_IN = { label: "Log in", running: "Beginning the login…", done: "", request: api.logIn };
 const LOG_IN_AGAIN = { ...LOG_IN, label: "Log in again" };
 const SHARE = {
-  label: "Share", running: "Sharing…", done: "Hosts share one process.",
+  label: "Share",
+  running: "Sharing…",
+  done: "Hosts share one process.",
   request: (name) => api.isolate(name, "shared"),
 };
 const SEPARATE = {
-  label: "Do not share", running: "Separating…", done: "Each session has its own process.",
+  label: "Do not share",
+  running: "Separating…",
+  done: "Each session has its own process.",
   request: (name) => api.isolate(name, "session"),
 };
-const SWITCH_ON = { label: "Switch on", running: "Switching on…", done: "On.", request: (name) => api.enable(name, true) };
-const SWITCH_OFF = { label: "Switch off", running: "Switching off…", done: "Off.", request: (name) => api.enable(name, false) };
+const SWITCH_ON = {
+  label: "Switch on",
+  running: "Switching on…",
+  done: "On.",
+  request: (name) => api.enable(name, true),
+};
+const SWITCH_OFF = {
+  label: "Switch off",
+  running: "Switching off…",
+  done: "Off.",
+  request: (name) => api.enable(name, false),
+};
 
 // Wake and Sleep share a button, so that the focus stays where it is when one replaces the other.
 const CHOICES = {
@@ -29,8 +49,10 @@ const CHOICES = {
     if (server.state === "awake") return SLEEP;
     return ["unloaded", "asleep", "backing-off"].includes(server.state) ? WAKE : null;
   },
-  reset: (server) => (server.state !== null && (server.strikes > 0 || server.state === "evicted") ? RESET : null),
-  neededLogin: (server) => (server.canLogIn && server.enabled && !server.login?.usable ? LOG_IN : null),
+  reset: (server) =>
+    server.state !== null && (server.strikes > 0 || server.state === "evicted") ? RESET : null,
+  neededLogin: (server) =>
+    server.canLogIn && server.enabled && !server.login?.usable ? LOG_IN : null,
   login: (server) => (server.canLogIn ? (server.login?.usable ? LOG_IN_AGAIN : LOG_IN) : null),
   share: (server) => (server.canShare && server.isolation !== "shared" ? SHARE : null),
   separate: (server) => (server.canShare && server.isolation !== "session" ? SEPARATE : null),
@@ -40,8 +62,8 @@ export const ROW_CHOICES = ["power", "reset", "neededLogin"];
 export const ALL_CHOICES = ["power", "reset", "login", "share", "separate"];
 
 /**
- * Runs actions, and remembers the progress of each. The switch of a server has its own slot, because a user can
- * switch off a server that takes long to wake.
+ * Runs actions, and remembers the progress of each. The switch of a server has its own slot,
+ * because a user can switch off a server that takes long to wake.
  */
 export class ServerActions {
   #progress = new Map();
@@ -67,7 +89,10 @@ export class ServerActions {
     await this.#refresh();
     this.#set(name, slot, result);
     if (!result.done) return;
-    setTimeout(() => this.progressOf(name, slot) === result && this.#set(name, slot, {}), DONE_SHOWN_FOR);
+    setTimeout(
+      () => this.progressOf(name, slot) === result && this.#set(name, slot, {}),
+      DONE_SHOWN_FOR,
+    );
   }
 
   #set(name, slot, progress) {
@@ -91,24 +116,35 @@ export function createServerSwitch(actions, name) {
   const control = createSwitch(`Enable ${revealed(name)}`, toggle);
   return {
     node: control.node,
-    update: (server) => control.update(server.enabled, Boolean(actions.progressOf(name, "switch").running)),
+    update: (server) =>
+      control.update(server.enabled, Boolean(actions.progressOf(name, "switch").running)),
   };
 }
 
-/** Creates the buttons `choices` of a server. If the focused button goes, `fallback` gets the focus. */
+/**
+ * Creates the buttons `choices` of a server. If the focused button goes, `fallback` gets the focus.
+ */
 export function createActionBar(actions, name, choices, fallback) {
   const buttons = choices.map((choice) => createActionButton(actions, name, CHOICES[choice]));
   const status = element("p", { class: "action-status", role: "status" });
   const login = createLoginProgress();
-  const node = element("div", { class: "actions" },
-    element("div", { class: "buttons" }, ...buttons.map((button) => button.node)), status, login.node);
+  const node = element(
+    "div",
+    { class: "actions" },
+    element("div", { class: "buttons" }, ...buttons.map((button) => button.node)),
+    status,
+    login.node,
+  );
   return {
     node,
     update(server) {
       const focused = buttons.find((button) => button.node === document.activeElement);
       for (const button of buttons) button.update(server);
       if (focused?.node.hidden) focusFirst(buttons, fallback);
-      showProgress(status, ["switch", "button"].map((slot) => actions.progressOf(name, slot)));
+      showProgress(
+        status,
+        ["switch", "button"].map((slot) => actions.progressOf(name, slot)),
+      );
       login.update(server.loginProgress);
     },
   };
@@ -141,9 +177,14 @@ function focusFirst(buttons, fallback) {
 }
 
 function showProgress(status, progresses) {
-  const texts = progresses.map(({ running, done, failed }) => running?.running ?? failed ?? done ?? "");
+  const texts = progresses.map(
+    ({ running, done, failed }) => running?.running ?? failed ?? done ?? "",
+  );
   setText(status, texts.filter(Boolean).join(" "));
-  status.classList.toggle("bad", progresses.some(({ failed }) => failed));
+  status.classList.toggle(
+    "bad",
+    progresses.some(({ failed }) => failed),
+  );
 }
 
 function createLoginProgress() {

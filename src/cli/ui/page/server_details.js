@@ -3,7 +3,16 @@
 import * as api from "./api.js";
 import { createCallItem } from "./call_details.js";
 import { ChangesSection } from "./changes.js";
-import { byId, element, prepareDialog, reconcile, setHidden, setText, showFields, showText } from "./dom.js";
+import {
+  byId,
+  element,
+  prepareDialog,
+  reconcile,
+  setHidden,
+  setText,
+  showFields,
+  showText,
+} from "./dom.js";
 import { ago, bytes, count, dateAndClock, duration, number, revealed } from "./format.js";
 import { ALL_CHOICES, createActionBar, createServerSwitch } from "./server_actions.js";
 import { createBadge, describeAttempts, describeState } from "./server_state.js";
@@ -83,10 +92,13 @@ export class ServerDialog {
     showText(byId("server-calls-empty"), own.length ? "" : missing);
   }
 
-  /** Fetches what the overview does not contain. Catalogs are fetched again when their counts change. */
+  /**
+   * Fetches what the overview does not contain. Catalogs are fetched again when their counts
+   * change.
+   */
   async poll() {
     if (!this.#server) return;
-    const counts = JSON.stringify(this.#server.tools);
+    const counts = JSON.stringify(this.#server.toolCounts);
     const work = [];
     if (this.#server.transport === "stdio") work.push(this.#stderr.poll());
     if (counts !== this.#counts) {
@@ -99,7 +111,11 @@ export class ServerDialog {
   #createControls() {
     const control = createServerSwitch(this.#actions, this.#name);
     const bar = createActionBar(this.#actions, this.#name, ALL_CHOICES, byId("server-title"));
-    byId("server-actions").replaceChildren(control.node, element("span", { "aria-hidden": "true" }, "Enabled"), bar.node);
+    byId("server-actions").replaceChildren(
+      control.node,
+      element("span", { "aria-hidden": "true" }, "Enabled"),
+      bar.node,
+    );
     this.#controls = [control, bar];
   }
 
@@ -111,7 +127,8 @@ export class ServerDialog {
 
 function showMissing() {
   showText(byId("server-meaning"), "This server is not in the config.");
-  for (const id of ["server-description", "server-error", "server-facts"]) byId(id).replaceChildren();
+  for (const id of ["server-description", "server-error", "server-facts"])
+    byId(id).replaceChildren();
 }
 
 function describeServer(server) {
@@ -120,12 +137,15 @@ function describeServer(server) {
     ["Connection", server.transport === "stdio" ? "A process here (stdio)" : "HTTP"],
     ["Sharing", server.canShare ? describeIsolation(server.isolation) : null],
     ["Attempts", describeAttempts(server)],
-    ["Connected now", isRunning ? count(server.instances, "instance") : null],
+    ["Connected now", isRunning ? count(server.awake, "instance") : null],
     ["Memory", server.memory === null ? null : bytes(server.memory)],
     ["Calls", isRunning ? `${number(server.calls)}, ${number(server.failedCalls)} failed` : null],
     ["Wakes", isRunning ? number(server.wakes) : null],
-    ["Last wake", server.lastWake && `${ago(server.lastWake.at)}, took ${duration(server.lastWake.took)}`],
-    ["Tools", server.tools && describeTools(server.tools)],
+    [
+      "Last wake",
+      server.lastWake && `${ago(server.lastWake.at)}, took ${duration(server.lastWake.took)}`,
+    ],
+    ["Tools", server.toolCounts && describeTools(server.toolCounts)],
     ["Tokens of its tools", server.tokens === null ? null : number(server.tokens)],
     ["Login", server.login && describeLogin(server.login)],
   ];
@@ -142,7 +162,10 @@ function describeIsolation(isolation) {
 
 function describeTools(tools) {
   const kinds = ["shown", "hidden", "blocked", "stale", "changed"];
-  return kinds.filter((kind) => kind === "shown" || tools[kind] > 0).map((kind) => `${number(tools[kind])} ${kind}`).join(", ");
+  return kinds
+    .filter((kind) => kind === "shown" || tools[kind] > 0)
+    .map((kind) => `${number(tools[kind])} ${kind}`)
+    .join(", ");
 }
 
 function describeLogin(login) {

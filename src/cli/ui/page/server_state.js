@@ -10,14 +10,19 @@ const STATES = {
   asleep: ["Asleep", "idle", "dormouse is not connected to it. The next call wakes it."],
   "backing-off": ["Backing off", "warn", "dormouse cannot reach it, and tries again by itself."],
   "awaiting-login": ["Awaiting login", "warn", "It wants a login, and no usable token is stored."],
-  evicted: ["Evicted", "bad", "Three loads in a row failed, so hosts do not see it. Reset it to offer it again."],
+  evicted: [
+    "Evicted",
+    "bad",
+    "Three loads in a row failed, so hosts do not see it. Reset it to offer it again.",
+  ],
   disabled: ["Off", "off", "It is switched off in the config."],
 };
 
 /** Returns the word, the tone (a class of the style sheet) and the meaning of a server's state. */
 export function describeState(server) {
   if (!server.enabled) return describe("disabled");
-  if (server.state === null) return { word: "Not running", tone: "off", meaning: "No dormouse is running." };
+  if (server.state === null)
+    return { word: "Not running", tone: "off", meaning: "No dormouse is running." };
   return describe(server.state);
 }
 
@@ -27,15 +32,19 @@ function describe(state) {
 }
 
 export function needsAttention(server) {
-  const hasSuspects = server.tools?.changed > 0 || server.tools?.blocked > 0;
-  return hasSuspects || (server.enabled && ["evicted", "backing-off", "awaiting-login"].includes(server.state));
+  const hasSuspects = server.toolCounts?.changed > 0 || server.toolCounts?.blocked > 0;
+  return (
+    hasSuspects ||
+    (server.enabled && ["evicted", "backing-off", "awaiting-login"].includes(server.state))
+  );
 }
 
 /** Returns a short addition to the state: failed loads and the time until the next attempt. */
 export function describeAttempts(server) {
   const notes = [];
   if (server.strikes > 0) notes.push(`${count(server.strikes, "failed load")}`);
-  if (server.retryIn !== null && server.state === "backing-off") notes.push(`tries again in ${duration(server.retryIn)}`);
+  if (server.retryIn !== null && server.state === "backing-off")
+    notes.push(`tries again in ${duration(server.retryIn)}`);
   return notes.join(", ");
 }
 

@@ -25,11 +25,19 @@ export class ServersView {
   draw() {
     if (!this.#servers) return;
     const shown = this.#matching();
-    reconcile(byId("servers-rows"), shown, (server) => server.name, (server) => createRow(server.name, this.#actions));
+    reconcile(
+      byId("servers-rows"),
+      shown,
+      (server) => server.name,
+      (server) => createRow(server.name, this.#actions),
+    );
     setHidden(byId("servers-table"), shown.length === 0);
     showText(byId("servers-empty"), shown.length === 0 ? this.#whyEmpty() : "");
     const all = this.#servers.length;
-    setText(byId("servers-count"), `${shown.length === all ? "" : `${shown.length} of `}${count(all, "server")}`);
+    setText(
+      byId("servers-count"),
+      `${shown.length === all ? "" : `${shown.length} of `}${count(all, "server")}`,
+    );
     const waiting = this.#servers.filter(needsAttention).length;
     setText(byId("servers-attention-label"), `Only servers that need attention (${waiting})`);
   }
@@ -47,16 +55,22 @@ export class ServersView {
   }
 
   #whyEmpty() {
-    if (this.#servers.length === 0) return "The config has no servers. “dormouse import” copies the servers of your AI tools.";
+    if (this.#servers.length === 0)
+      return "The config has no servers. “dormouse import” copies the servers of your AI tools.";
     if (this.#attention.checked && !this.#filter.value) return "No server needs attention.";
     return "No server matches the filter.";
   }
 }
 
-const rowHasFocus = (name) => document.activeElement?.closest?.("#servers-rows tr")?.dataset.server === name;
+const rowHasFocus = (name) =>
+  document.activeElement?.closest?.("#servers-rows tr")?.dataset.server === name;
 
 function createRow(name, actions) {
-  const link = element("a", { class: "name", href: `#servers/${encodeURIComponent(name)}` }, revealed(name));
+  const link = element(
+    "a",
+    { class: "name", href: `#servers/${encodeURIComponent(name)}` },
+    revealed(name),
+  );
   const description = element("p", { class: "clamp muted" });
   const error = element("p", { class: "clamp bad" });
   const control = createServerSwitch(actions, name);
@@ -64,10 +78,15 @@ function createRow(name, actions) {
   const state = createStateCell();
   const cells = ["Tools", "Tokens", "Memory", "Calls"].map(createCell);
   const [tools, tokens, memory, calls] = cells;
-  const node = element("tr", { "data-server": name },
+  const node = element(
+    "tr",
+    { "data-server": name },
     element("td", { class: "toggle" }, control.node),
     element("th", { scope: "row" }, link, description, error),
-    state.node, ...cells.map((cell) => cell.node), element("td", { class: "action-cell" }, bar.node));
+    state.node,
+    ...cells.map((cell) => cell.node),
+    element("td", { class: "action-cell" }, bar.node),
+  );
   return {
     node,
     update(server) {
@@ -75,10 +94,13 @@ function createRow(name, actions) {
       showText(description, revealed(server.description));
       showText(error, server.lastError && `Last error: ${revealed(server.lastError)}`);
       state.update(server);
-      tools.update(server.tools && number(server.tools.shown), describeSuspects(server.tools));
+      tools.update(server.toolCounts && number(server.toolCounts.shown), describeSuspects(server.toolCounts));
       tokens.update(server.tokens !== null && number(server.tokens));
       memory.update(server.memory !== null && bytes(server.memory));
-      calls.update(server.state !== null && number(server.calls), server.failedCalls > 0 && `${number(server.failedCalls)} failed`);
+      calls.update(
+        server.state !== null && number(server.calls),
+        server.failedCalls > 0 && `${number(server.failedCalls)} failed`,
+      );
       bar.update(server);
     },
   };
@@ -101,7 +123,12 @@ function createStateCell() {
 function createCell(label) {
   const value = element("span");
   const note = element("span", { class: "note warn" });
-  const node = element("td", { "data-label": label, class: label === "Tools" ? null : "number" }, value, note);
+  const node = element(
+    "td",
+    { "data-label": label, class: label === "Tools" ? null : "number" },
+    value,
+    note,
+  );
   return {
     node,
     update(text, noteText) {
@@ -114,5 +141,8 @@ function createCell(label) {
 
 function describeSuspects(tools) {
   if (!tools) return "";
-  return ["changed", "blocked"].filter((kind) => tools[kind] > 0).map((kind) => `${tools[kind]} ${kind}`).join(", ");
+  return ["changed", "blocked"]
+    .filter((kind) => tools[kind] > 0)
+    .map((kind) => `${tools[kind]} ${kind}`)
+    .join(", ");
 }

@@ -20,7 +20,8 @@ export class StderrSection {
       const lines = await api.getStderr(server);
       if (server === this.#server) this.#draw(lines);
     } catch (error) {
-      if (server === this.#server) showText(byId("stderr-empty"), `It cannot be read: ${revealed(error.message)}`);
+      if (server === this.#server)
+        showText(byId("stderr-empty"), `It cannot be read: ${revealed(error.message)}`);
     }
   }
 

@@ -12,7 +12,11 @@ const STATES = {
   shown: ["Shown", "good", ""],
   hidden: ["Hidden", "off", "Hidden: switched off in the config, so agents do not see it."],
   stale: ["Stale", "idle", "Stale: the config names it, but the server no longer offers it."],
-  blocked: ["Blocked", "bad", "Blocked: its definition changed, so agents do not see it until you approve it."],
+  blocked: [
+    "Blocked",
+    "bad",
+    "Blocked: its definition changed, so agents do not see it until you approve it.",
+  ],
 };
 
 export class ToolsSection {
@@ -53,7 +57,8 @@ export class ToolsSection {
       this.#tools = tools.map((tool) => ({ ...tool, text: searchText(tool) }));
       this.#draw();
     } catch (error) {
-      if (server === this.#server) setText(byId("tools-status"), `The tools cannot be read: ${revealed(error.message)}`);
+      if (server === this.#server)
+        setText(byId("tools-status"), `The tools cannot be read: ${revealed(error.message)}`);
     }
   }
 
@@ -62,11 +67,19 @@ export class ToolsSection {
     const words = this.#filter.value.toLowerCase().split(/\s+/);
     const matching = this.#tools.filter((tool) => words.every((word) => tool.text.includes(word)));
     const shown = matching.slice(0, this.#limit);
-    reconcile(byId("tools"), shown, (tool) => tool.name, (tool) => this.#createItem(tool));
+    reconcile(
+      byId("tools"),
+      shown,
+      (tool) => tool.name,
+      (tool) => this.#createItem(tool),
+    );
     const rest = matching.length - shown.length;
     byId("tools-more").hidden = rest === 0;
     setText(byId("tools-more"), `Show ${number(Math.min(rest, PAGE))} more`);
-    setText(byId("tools-status"), describeAmount(shown.length, matching.length, this.#tools.length));
+    setText(
+      byId("tools-status"),
+      describeAmount(shown.length, matching.length, this.#tools.length),
+    );
   }
 
   #showMore() {
@@ -95,15 +108,28 @@ export class ToolsSection {
   }
 
   #createItem({ name }) {
-    const control = createSwitch(`Show ${revealed(name)} to agents`, (isOn) => this.#toggle(name, isOn));
+    const control = createSwitch(`Show ${revealed(name)} to agents`, (isOn) =>
+      this.#toggle(name, isOn),
+    );
     const badge = createBadge();
     const changed = element("span", { class: "badge", "data-tone": "warn" }, "Changed");
     const description = createDescription();
     const note = element("p", { class: "note" });
     const warning = element("p", { class: "note warn" });
     const error = element("p", { class: "bad", role: "alert" });
-    const head = element("div", { class: "tool-head" }, element("code", {}, revealed(name)), badge.node, changed);
-    const node = element("li", {}, control.node, element("div", {}, head, description.node, note, warning, error));
+    const head = element(
+      "div",
+      { class: "tool-head" },
+      element("code", {}, revealed(name)),
+      badge.node,
+      changed,
+    );
+    const node = element(
+      "li",
+      {},
+      control.node,
+      element("div", {}, head, description.node, note, warning, error),
+    );
     return {
       node,
       update: (tool) => {
@@ -135,14 +161,22 @@ function describeAmount(shown, matching, all) {
   if (all === 0) return "No tools are known. They are known once the server was loaded.";
   if (matching === 0) return `None of ${count(all, "tool")} matches the filter.`;
   if (shown === all) return count(all, "tool");
-  const selection = matching === all ? count(all, "tool") : `${count(matching, "matching tool")} (${number(all)} in all)`;
+  const selection =
+    matching === all
+      ? count(all, "tool")
+      : `${count(matching, "matching tool")} (${number(all)} in all)`;
   return shown === matching ? selection : `The first ${number(shown)} of ${selection}`;
 }
 
 /** Creates a description that is cut after some lines; a button shows the rest. */
 function createDescription() {
   const text = element("p", { class: "muted pre" });
-  const more = element("button", { type: "button", class: "link", "aria-expanded": "false", click });
+  const more = element("button", {
+    type: "button",
+    class: "link",
+    "aria-expanded": "false",
+    click,
+  });
   function click() {
     const isOpen = !text.classList.toggle("clamp");
     more.setAttribute("aria-expanded", isOpen);
