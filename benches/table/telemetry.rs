@@ -48,7 +48,6 @@ fn connect(call_log: &str, collector: Option<&str>) -> Client {
     let mut command = homes::command(&command, homes::EMPTY_HOME);
     if let Some(collector) = collector {
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
-        command.env("OTEL_BSP_MAX_QUEUE_SIZE", "100000");
     }
     let mut client = Client::start(command);
     client.initialize();

@@ -189,16 +189,32 @@ impl Cache {
         tool: Option<&str>,
     ) -> Result<Vec<DefinitionChange>, CacheError> {
         self.change(key, |stored| {
-            let changes = changes(stored, tool);
-            for change in &changes {
-                stored.pins.approve(&change.now);
-                stored.former.retain(|former| former.name != change.now.name);
-            }
+            let changes = approve(stored, tool);
             // Without a stored catalog the user has not seen any tool.
             if tool.is_none() && !stored.records.is_empty() {
                 stored.pins.approve_all();
             }
             changes
+        })
+    }
+
+    /// Approves the current definition of a tool if `is_seen` accepts all changes of the server, and
+    /// returns whether it did.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn approve_seen(
+        &self,
+        key: &CatalogKey,
+        tool: &str,
+        is_seen: impl FnOnce(&[DefinitionChange]) -> bool,
+    ) -> Result<bool, CacheError> {
+        self.change(key, |stored| {
+            let is_seen = is_seen(&changes(stored, None));
+            if is_seen {
+                approve(stored, Some(tool));
+            }
+            is_seen
         })
     }
 
@@ -285,6 +301,16 @@ fn encode_bounded(mut stored: StoredServer) -> Vec<u8> {
         tracing::warn!(size, "catalog too large to be stored; storing only the digests for `pin`");
     }
     encoded
+}
+
+/// Approves the changed tools: the named one, or all. Returns them.
+fn approve(stored: &mut StoredServer, tool: Option<&str>) -> Vec<DefinitionChange> {
+    let changes = changes(stored, tool);
+    for change in &changes {
+        stored.pins.approve(&change.now);
+        stored.former.retain(|former| former.name != change.now.name);
+    }
+    changes
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(unix)]
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 
@@ -77,14 +79,12 @@ pub(super) fn send_all<T: DeserializeOwned>(
     if running.is_empty() {
         return Ok(Vec::new());
     }
-    runtime()?.block_on(async {
-        let mut answers = Vec::new();
-        for process in running {
-            let answer = process.send_if_alive(method.clone(), path, patience).await;
-            answers.push(answer.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
-        }
-        Ok(answers)
-    })
+    // All at once, so that one that hangs does not hold up the others.
+    let answers = running.into_iter().map(|process| async move {
+        let answer = process.send_if_alive(method.clone(), path, patience).await;
+        answer.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+    });
+    Ok(runtime()?.block_on(join_all(answers)))
 }
 
 #[cfg(not(unix))]

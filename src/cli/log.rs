@@ -40,7 +40,7 @@ pub(super) fn run(options: &Options, typed: &LogArguments) -> anyhow::Result<Exi
     };
     let mut calls: Vec<CallRecord> = log.next_calls().filter(&wanted).collect();
     let known = calls.split_off(calls.len().saturating_sub(typed.last));
-    if known.is_empty() && !typed.follow && !typed.json {
+    if known.is_empty() && typed.last > 0 && !typed.follow && !typed.json {
         outln!(
             "{}",
             if config.settings.telemetry.call_log == CallLogging::Off {

@@ -45,23 +45,25 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             break Err(error);
         }
         match keys.recv_timeout(INTERVAL) {
-            Ok(Key::Char('q') | Key::Escape | Key::CtrlC) | Err(RecvTimeoutError::Disconnected) => {
-                break Ok(());
-            }
+            // The keys end with the one that quits.
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }
     };
     terminal.show_cursor()?;
+    terminal.write_line("")?;
     shown.map(|()| ExitCode::SUCCESS)
 }
 
-/// Reads keys on a thread of its own, which ends with the process.
+/// Reads keys on a thread of its own, up to one that quits: reading another one would leave the
+/// terminal in raw mode.
 fn keys(terminal: &Term) -> mpsc::Receiver<Key> {
     let (sender, keys) = mpsc::channel();
     let terminal = terminal.clone();
     thread::spawn(move || {
         while let Ok(key) = terminal.read_key_raw() {
-            if sender.send(key).is_err() {
+            if matches!(key, Key::Char('q') | Key::Escape | Key::CtrlC) || sender.send(key).is_err()
+            {
                 return;
             }
         }
@@ -113,7 +115,7 @@ fn show(terminal: &Term, file: &ConfigFile, calls: &mut LastCalls) -> anyhow::Re
         lines.push(String::new());
     }
     lines.extend(calls.read().map(line_of_call));
-    // The last row is for the way out.
+    // The last row shows the key that quits.
     lines.truncate(usize::from(rows).saturating_sub(1));
     let picture: Vec<String> = lines
         .iter()

@@ -21,7 +21,7 @@ use super::{
     api_types::{ApiError, ApiResult, JsonBody, NamePath},
     event_feed::stream_events,
     openapi::document,
-    route::{Body, Route},
+    route::{Body, QueryParameter, Route},
 };
 use crate::{
     base::run_blocking,
@@ -37,10 +37,12 @@ fn routes() -> Vec<Route<ApiState>> {
     let changed = Body::json::<AppliedChange>;
     vec![
         Route::get("/status", get_status)
-            .with_query(&[(
-                "brief",
-                "`true` leaves out the lists of tools, and what only the disk knows",
-            )])
+            .with_query(&[QueryParameter {
+                name: "brief",
+                kind: "boolean",
+                is_required: false,
+                description: "Leaves out the lists of tools, and catalogs that are only on disk",
+            }])
             .does("The state of dormouse and its servers", Body::json::<StatusReport>()),
         Route::get("/servers", list_servers)
             .does("The state of each server", Body::json::<Vec<ServerReport>>()),
@@ -71,7 +73,12 @@ fn routes() -> Vec<Route<ApiState>> {
         Route::get("/calls", list_calls)
             .does("The last calls to servers, oldest first", Body::json::<Vec<CallRecord>>()),
         Route::get("/search", search_tools)
-            .with_query(&[("query", "What a tool should do")])
+            .with_query(&[QueryParameter {
+                name: "query",
+                kind: "string",
+                is_required: true,
+                description: "The purpose of the tool",
+            }])
             .does("The tools that an agent would find", Body::json::<Vec<FoundTool>>()),
         Route::post("/reload", reload_config).does("Reload the config", changed()),
         Route::get("/events", stream_events).does(

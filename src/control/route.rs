@@ -18,12 +18,20 @@ pub(super) struct Route<S> {
     path: &'static str,
     handler: MethodRouter<S>,
     summary: &'static str,
-    /// The parameters of the query, each with its description.
-    query: &'static [(&'static str, &'static str)],
+    query: &'static [QueryParameter],
     takes: Body,
     answers: Body,
     /// The status of an answer that is no error.
     status: StatusCode,
+}
+
+/// A parameter of the query of a request.
+pub(super) struct QueryParameter {
+    pub(super) name: &'static str,
+    /// The type in JSON Schema.
+    pub(super) kind: &'static str,
+    pub(super) is_required: bool,
+    pub(super) description: &'static str,
 }
 
 /// The content of a request or response body.
@@ -90,8 +98,8 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         Self { summary, answers, ..self }
     }
 
-    /// Describes the parameters of its query by their names.
-    pub(super) fn with_query(self, query: &'static [(&'static str, &'static str)]) -> Self {
+    /// Describes the parameters of its query.
+    pub(super) fn with_query(self, query: &'static [QueryParameter]) -> Self {
         Self { query, ..self }
     }
 
@@ -131,10 +139,16 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             let schema = json!({"type": "string"});
             json!({"name": name, "in": "path", "required": true, "schema": schema})
         });
-        let query = self.query.iter().map(|(name, description)| {
-            let schema = json!({"type": "string"});
-            json!({"name": name, "in": "query", "description": description, "schema": schema})
-        });
+        let query =
+            self.query.iter().map(|QueryParameter { name, kind, is_required, description }| {
+                json!({
+                    "name": name,
+                    "in": "query",
+                    "required": is_required,
+                    "description": description,
+                    "schema": {"type": kind},
+                })
+            });
         operation["parameters"] = parameters.chain(query).collect();
         if let Some(content) = self.takes.content(generator) {
             operation["requestBody"] = json!({"required": true, "content": content});

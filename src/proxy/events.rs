@@ -96,16 +96,24 @@ pub(crate) struct EndedCall {
     pub method: String,
     /// The tool, prompt or URI that the request names, in the server's own words.
     pub subject: Option<String>,
-    /// The time from the host's request to the answer, with waking and logging in.
+    /// The time from the host's request to the answer, including wake and login.
     pub time: TimeSpan,
     /// The part of that time since the request was sent; `None` if it was not sent.
     pub sent: Option<SentCall>,
-    /// The size of the parameters, in bytes.
-    pub bytes_in: usize,
-    /// The size of the result or the error object, in bytes.
-    pub bytes_out: usize,
+    pub size: CallSize,
     /// `None` if the server answered with a result that is no error.
     pub fault: Option<CallFault>,
+}
+
+/// The sizes of a call, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSize {
+    /// Of the parameters.
+    pub params: usize,
+    /// Of the part of these between programs, `_meta`.
+    pub meta: usize,
+    /// Of the result or the error object.
+    pub answer: usize,
 }
 
 /// A request that was sent to a server.

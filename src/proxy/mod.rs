@@ -52,7 +52,7 @@ mod tool_calls;
 pub(crate) use audience::Subscriber;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use events::{
-    Bodies, CallFault, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,
+    Bodies, CallFault, CallSize, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,
 };
 pub(crate) use fleet::Fleet;
 use host::Viewer;

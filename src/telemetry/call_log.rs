@@ -5,6 +5,7 @@
 //! the oldest files of the directory. So nothing is locked, and no line is torn by another process.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
@@ -23,6 +24,8 @@ use crate::base::{make_private, make_private_directory, run_blocking};
 
 /// Size at which a process begins another file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Maximum number of files of a directory.
+const MAX_FILES: usize = 256;
 /// Size of all files of a directory from which the oldest are removed, in bytes.
 const MAX_DIRECTORY_BYTES: u64 = 32 * 1024 * 1024;
 /// Maximum number of calls that wait to be written. Further calls are counted as missing.
@@ -41,7 +44,7 @@ pub(crate) struct CallLogDirectory(PathBuf);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum LogEntry {
-    // A call without the members that a turn has is none.
+    // Tried first: it refuses unknown members, so that a call is never read as a turn.
     Turn(TurnRecord),
     Call(Arc<CallRecord>),
 }
@@ -98,14 +101,14 @@ impl CallLogDirectory {
         self.0.join(format!("{now:015}-{}-{number}.{EXTENSION}", std::process::id()))
     }
 
-    /// Creates a file, and removes the oldest ones if all are too large together.
-    fn begin_file(&self) -> io::Result<File> {
+    /// Creates a file, and removes the oldest ones if all are too many, or too large together.
+    fn begin_file(&self) -> io::Result<LogFile> {
         make_private_directory(&self.0)?;
         let mut files = self.files();
         let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
         let mut all: u64 = files.iter().map(size).sum();
         files.reverse();
-        while all > MAX_DIRECTORY_BYTES - MAX_FILE_BYTES
+        while (all > MAX_DIRECTORY_BYTES - MAX_FILE_BYTES || files.len() >= MAX_FILES)
             && let Some(oldest) = files.pop()
         {
             all -= size(&oldest);
@@ -115,7 +118,7 @@ impl CallLogDirectory {
         let path = self.new_path();
         let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
         make_private(&path)?;
-        Ok(file)
+        Ok(LogFile { file, path })
     }
 }
 
@@ -134,6 +137,19 @@ impl LogEntry {
             Self::Turn(_) => 0,
             Self::Call(call) => call.content_bytes(),
         }
+    }
+}
+
+/// A file that this process writes.
+struct LogFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LogFile {
+    /// Returns whether the file has room. Another process may have removed it.
+    fn is_usable(&self) -> bool {
+        self.path.metadata().is_ok_and(|it| it.len() < MAX_FILE_BYTES)
     }
 }
 
@@ -194,12 +210,11 @@ impl CallLogWriter {
 /// Appends the entries to the file, or to another one if it is full. Returns the file.
 fn append(
     directory: &CallLogDirectory,
-    open: Option<File>,
+    open: Option<LogFile>,
     entries: &[LogEntry],
-) -> io::Result<File> {
-    let has_room = |file: &File| file.metadata().is_ok_and(|it| it.len() < MAX_FILE_BYTES);
-    let mut file = match open.filter(has_room) {
-        Some(file) => file,
+) -> io::Result<LogFile> {
+    let mut open = match open.filter(LogFile::is_usable) {
+        Some(open) => open,
         None => directory.begin_file()?,
     };
     let mut lines = Vec::new();
@@ -207,30 +222,25 @@ fn append(
         serde_json::to_writer(&mut lines, entry)?;
         lines.push(b'\n');
     }
-    file.write_all(&lines)?;
-    Ok(file)
+    open.file.write_all(&lines)?;
+    Ok(open)
 }
 
 /// A reader of the log that gets what is appended later, too.
 pub(crate) struct FollowedLog {
     directory: CallLogDirectory,
-    files: Vec<FollowedFile>,
-}
-
-struct FollowedFile {
-    path: PathBuf,
-    /// The number of bytes that have been read.
-    position: u64,
+    /// The number of bytes that have been read of each file.
+    positions: BTreeMap<PathBuf, u64>,
 }
 
 impl FollowedLog {
     pub(crate) fn new(directory: CallLogDirectory) -> Self {
-        Self { directory, files: Vec::new() }
+        Self { directory, positions: BTreeMap::new() }
     }
 
     /// Returns the calls since the last time, oldest first.
     pub(crate) fn next_calls(&mut self) -> impl Iterator<Item = CallRecord> {
-        self.next().into_iter().filter_map(|entry| match entry {
+        self.next_entries().into_iter().filter_map(|entry| match entry {
             LogEntry::Call(call) => Some(Arc::unwrap_or_clone(call)),
             LogEntry::Turn(_) => None,
         })
@@ -238,39 +248,103 @@ impl FollowedLog {
 
     /// Returns the entries since the last time, oldest first. Other lines are left out: a newer
     /// dormouse may have written them.
-    pub(crate) fn next(&mut self) -> Vec<LogEntry> {
-        let present = self.directory.files();
-        self.files.retain(|file| present.contains(&file.path));
-        for path in present {
-            if self.files.iter().all(|file| file.path != path) {
-                self.files.push(FollowedFile { path, position: 0 });
-            }
-        }
+    pub(crate) fn next_entries(&mut self) -> Vec<LogEntry> {
+        let earlier = std::mem::take(&mut self.positions);
         let mut entries = Vec::new();
-        for file in &mut self.files {
+        for path in self.directory.files() {
+            let mut position = earlier.get(&path).copied().unwrap_or_default();
             // Another process may have removed the file.
-            let _ = file.read(&mut entries);
+            let _ = read_from(&path, &mut position, &mut entries);
+            self.positions.insert(path, position);
         }
         entries.sort_by(|a: &LogEntry, b| a.at().cmp(b.at()));
         entries
     }
 }
 
-impl FollowedFile {
-    fn read(&mut self, entries: &mut Vec<LogEntry>) -> io::Result<()> {
-        let mut file = File::open(Path::new(&self.path))?;
-        file.seek(SeekFrom::Start(self.position))?;
-        let mut lines = BufReader::new(file);
-        loop {
-            let mut line = Vec::new();
-            let read = (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
-            let is_whole = line.ends_with(b"\n") || line.len() as u64 == MAX_LINE_BYTES;
-            if !is_whole {
-                // The rest of the line is not written yet.
-                return Ok(());
-            }
-            self.position += read as u64;
-            entries.extend(serde_json::from_slice::<LogEntry>(&line).ok());
+/// Reads the entries from `position` on, and moves it behind them.
+fn read_from(path: &Path, position: &mut u64, entries: &mut Vec<LogEntry>) -> io::Result<()> {
+    if path.metadata()?.len() <= *position {
+        return Ok(());
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(*position))?;
+    let mut lines = BufReader::new(file);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        let is_whole = line.ends_with(b"\n") || line.len() as u64 == MAX_LINE_BYTES;
+        if !is_whole {
+            // The rest of the line is not written yet.
+            return Ok(());
         }
+        *position += read as u64;
+        entries.extend(serde_json::from_slice::<LogEntry>(&line).ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(number: u64) -> LogEntry {
+        LogEntry::Turn(TurnRecord {
+            at: format!("2026-01-01T00:00:00.{number:03}Z"),
+            pid: 1,
+            client: None,
+            saved_tokens: number,
+        })
+    }
+
+    fn directory() -> (tempfile::TempDir, CallLogDirectory) {
+        let place = tempfile::tempdir().unwrap();
+        let directory = CallLogDirectory::new(place.path());
+        (place, directory)
+    }
+
+    #[test]
+    fn file_that_another_process_has_removed_is_replaced() {
+        let (_place, directory) = directory();
+        let first = append(&directory, None, &[turn(1)]).unwrap();
+        fs::remove_file(&first.path).unwrap();
+        append(&directory, Some(first), &[turn(2)]).unwrap();
+        assert_eq!(FollowedLog::new(directory).next_entries(), [turn(2)]);
+    }
+
+    #[test]
+    fn full_file_is_followed_by_another_and_the_oldest_are_removed() {
+        let (_place, directory) = directory();
+        let mut open = None;
+        for number in 0..12 {
+            let written = append(&directory, open.take(), &[turn(number)]).unwrap();
+            written.file.set_len(MAX_FILE_BYTES).unwrap();
+            open = Some(written);
+        }
+        let files = u64::try_from(directory.files().len()).unwrap();
+        assert!((2..=MAX_DIRECTORY_BYTES / MAX_FILE_BYTES).contains(&files), "{files}");
+    }
+
+    #[test]
+    fn number_of_files_is_bounded() {
+        let (_place, directory) = directory();
+        for number in 0..MAX_FILES as u64 + 20 {
+            append(&directory, None, &[turn(number)]).unwrap();
+        }
+        assert_eq!(directory.files().len(), MAX_FILES);
+        let entries = FollowedLog::new(directory).next_entries();
+        assert_eq!(entries.last(), Some(&turn(MAX_FILES as u64 + 19)));
+    }
+
+    #[test]
+    fn line_is_read_when_it_is_whole() {
+        let (_place, directory) = directory();
+        let mut open = append(&directory, None, &[turn(1)]).unwrap();
+        let mut log = FollowedLog::new(directory);
+        assert_eq!(log.next_entries(), [turn(1)]);
+        let line = serde_json::to_string(&turn(2)).unwrap();
+        open.file.write_all(&line.as_bytes()[..10]).unwrap();
+        assert!(log.next_entries().is_empty());
+        open.file.write_all(format!("{}\nnot JSON\n", &line[10..]).as_bytes()).unwrap();
+        assert_eq!(log.next_entries(), [turn(2)]);
     }
 }

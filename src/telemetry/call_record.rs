@@ -19,8 +19,6 @@ use crate::{
 const MAX_NAME_CHARS: usize = 200;
 /// Maximum length of the text of arguments or of a result, in characters.
 const MAX_TEXT_CHARS: usize = 64 * 1024;
-/// Maximum length of a secret that is masked wherever it is in the text.
-const MAX_SECRET_CHARS: usize = 8 * 1024;
 
 /// A request to a server that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,12 +38,12 @@ pub(crate) struct CallRecord {
     /// The tool or prompt, in the server's own words, or the URI without what may be secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Milliseconds from the host's request to the answer, with waking and logging in.
+    /// Milliseconds from the host's request to the answer, including wake and login.
     pub took_ms: f64,
-    /// Milliseconds of these since the request was sent to the server; missing if it was not sent.
+    /// The part of `took_ms` after the request was sent; missing if it was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_ms: Option<f64>,
-    /// The size of the parameters, in bytes.
+    /// The size of the parameters without `_meta`, in bytes.
     pub bytes_in: usize,
     /// The size of the result or of the error object, in bytes.
     pub bytes_out: usize,
@@ -69,18 +67,19 @@ pub(crate) struct CallRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CallOutcome {
-    /// With a result.
+    /// A result without `isError`.
     Succeeded,
-    /// With a result that says `isError`.
+    /// A result with `isError`.
     Failed,
-    /// With an error object.
+    /// An error object.
     Refused,
-    /// Without an answer of the server.
+    /// No answer from the server.
     Unanswered,
 }
 
 impl CallRecord {
     pub(crate) fn of(call: &EndedCall) -> Self {
+        let (bytes_in, bytes_out) = (call.size.params - call.size.meta, call.size.answer);
         Self {
             at: timestamp(call.time.began),
             pid: std::process::id(),
@@ -94,10 +93,10 @@ impl CallRecord {
             }),
             took_ms: milliseconds(call.time.took),
             server_ms: call.sent.as_ref().map(|sent| milliseconds(sent.time.took)),
-            bytes_in: call.bytes_in,
-            bytes_out: call.bytes_out,
-            tokens_in: estimated_tokens(call.bytes_in),
-            tokens_out: estimated_tokens(call.bytes_out),
+            bytes_in,
+            bytes_out,
+            tokens_in: estimated_tokens(bytes_in),
+            tokens_out: estimated_tokens(bytes_out),
             outcome: match call.fault {
                 None => CallOutcome::Succeeded,
                 Some(CallFault::Tool) => CallOutcome::Failed,
@@ -111,7 +110,7 @@ impl CallRecord {
     }
 
     /// Returns the size of the arguments and the result.
-    pub(super) fn content_bytes(&self) -> usize {
+    pub(crate) fn content_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         length(&self.arguments) + length(&self.result)
     }
@@ -121,12 +120,10 @@ impl CallRecord {
         let mask = Mask::of(&bodies.config);
         let text = |raw: Raw| {
             let text = String::from_utf8_lossy(raw.as_bytes());
-            // A secret across the end of the text is still whole when it is masked.
-            let start = shortened(&text, MAX_TEXT_CHARS + MAX_SECRET_CHARS);
-            shortened(&mask.masked(&start), MAX_TEXT_CHARS)
+            // Masked as a whole, since a secret can lie across the end of the kept part.
+            shortened(&mask.masked(&text), MAX_TEXT_CHARS)
         };
-        // `_meta` is between programs.
-        let arguments = bodies.params.map(|params| edit::without(&params, &["_meta", "name"]));
+        let arguments = bodies.params.and_then(|params| edit::get(&params, "arguments"));
         Self { arguments: arguments.map(text), result: bodies.answer.map(text), ..self }
     }
 }

@@ -222,6 +222,7 @@ async fn run(
 /// Waits for ends of requests, and for those that follow soon, and has the folds take them.
 async fn fold_next(telemetry: &FleetTelemetry) {
     telemetry.pending.wait().await;
+    telemetry.savings.learn().await;
     tokio::time::sleep(FOLD_INTERVAL).await;
     telemetry.fold();
 }

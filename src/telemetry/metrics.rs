@@ -62,7 +62,7 @@ impl Metrics {
 
     pub(super) fn call_ended(&self, call: &EndedCall) {
         let mut metrics = self.0.lock();
-        for (direction, bytes) in [("in", call.bytes_in), ("out", call.bytes_out)] {
+        for (direction, bytes) in [("in", call.size.params), ("out", call.size.answer)] {
             let direction = (Attribute::Direction, direction.to_owned());
             let server = (Attribute::Server, call.server.clone());
             *metrics.bytes.of(vec![direction, server]) += bytes as u64;

@@ -72,6 +72,6 @@ impl Ended {
         let Self::Call { call, bodies } = self else { return 0 };
         let answer = bodies.as_ref().and_then(|bodies| bodies.answer.as_ref());
         // The identity of a modern host is a part of its request.
-        call.bytes_in + answer.map_or(0, Raw::len)
+        call.size.params + answer.map_or(0, Raw::len)
     }
 }

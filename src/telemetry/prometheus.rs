@@ -40,8 +40,7 @@ pub(super) fn text_of(metrics: &MetricSet, gauges: &Gauges) -> String {
     }
     let name = begin(&mut text, &TURNS, "_total", "counter");
     line(&mut text, &name, "", &gauges.turns.to_string());
-    // The estimate falls when a server is removed, so that it is no counter.
-    let name = begin(&mut text, &SAVED, "", "gauge");
+    let name = begin(&mut text, &SAVED, "_total", "counter");
     line(&mut text, &name, "", &gauges.saved_tokens.to_string());
     text
 }

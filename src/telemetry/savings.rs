@@ -3,8 +3,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Weak},
-    time::SystemTime,
+    sync::{OnceLock, Weak},
+    time::{Duration, SystemTime},
 };
 
 use schemars::JsonSchema;
@@ -12,24 +12,26 @@ use serde::{Deserialize, Serialize};
 
 use super::call_record::client_name;
 use crate::{
-    base::Lock,
+    base::{Lock, run_blocking},
     catalog::{ServerCatalog, estimated_tokens},
     config::ServerConfig,
     protocol::{ClientIdentity, method},
     proxy::{EndedRequest, Fleet},
 };
 
+/// Maximum pause within a turn: some hosts make the calls of one turn one after the other.
+const MAX_PAUSE: Duration = Duration::from_millis(150);
 /// Maximum number of hosts that are told apart, since their names come from outside.
 const MAX_HOSTS: usize = 256;
 /// The estimator, for reports.
 const ESTIMATOR: &str = "4 bytes per token";
 
-/// A server with its catalog, if that is known.
-type KnownServer = (Arc<ServerConfig>, Option<Arc<ServerCatalog>>);
-
 /// Counts the turns of models, and the definitions of a fleet that were not sent at them.
 pub(super) struct Savings {
     fleet: Weak<Fleet>,
+    /// The bytes of the definitions that were stored on disk, by server. Servers that have not been
+    /// connected are known from there.
+    stored: OnceLock<HashMap<String, u64>>,
     turns: Lock<Turns>,
 }
 
@@ -46,7 +48,7 @@ struct Turns {
 struct HostTurns {
     /// The size of the tool list that the host has, in bytes.
     listed_bytes: u64,
-    /// The end of the last turn. Calls that overlap belong to one turn.
+    /// The end of the last call. Calls within [`MAX_PAUSE`] belong to one turn.
     until: Option<SystemTime>,
 }
 
@@ -78,7 +80,25 @@ pub(crate) struct ServerSavings {
 
 impl Savings {
     pub(super) fn of(fleet: Weak<Fleet>) -> Self {
-        Self { fleet, turns: Lock::default() }
+        Self { fleet, stored: OnceLock::new(), turns: Lock::default() }
+    }
+
+    /// Reads the sizes of the stored definitions, once.
+    pub(super) async fn learn(&self) {
+        let Some(fleet) = self.fleet.upgrade().filter(|_| self.stored.get().is_none()) else {
+            return;
+        };
+        let stored = run_blocking(move || {
+            let servers = fleet.operator().overview().into_iter();
+            let bytes = servers.filter_map(|server| {
+                Some((server.config.name.clone(), server.inventory?.bytes as u64))
+            });
+            bytes.collect()
+        });
+        if let Some(stored) = stored.await {
+            // Set before, if two tasks have learned at the same time.
+            let _ = self.stored.set(stored);
+        }
     }
 
     /// Notes what a host was answered. `result_bytes`: the size of its result. Returns the bytes
@@ -88,7 +108,7 @@ impl Savings {
         request: &EndedRequest,
         result_bytes: Option<usize>,
     ) -> Option<u64> {
-        self.note(request, result_bytes, || known_bytes(&self.known_servers()))
+        self.note(request, result_bytes, || self.definitions().iter().map(|(_, bytes)| bytes).sum())
     }
 
     /// `known_bytes` returns the size of the definitions of all tools that are known now.
@@ -114,7 +134,7 @@ impl Savings {
             return None;
         }
         let end = request.time.began + request.time.took;
-        let is_new = host.until.is_none_or(|until| request.time.began >= until);
+        let is_new = host.until.is_none_or(|until| request.time.began >= until + MAX_PAUSE);
         host.until = host.until.max(Some(end));
         let saved = is_new.then(|| known_bytes().saturating_sub(host.listed_bytes))?;
         turns.count += 1;
@@ -122,29 +142,38 @@ impl Savings {
         Some(saved)
     }
 
-    fn known_servers(&self) -> Vec<KnownServer> {
-        let fleet = self.fleet.upgrade();
-        fleet.map(|fleet| fleet.operator().known_catalogs()).unwrap_or_default()
+    /// Returns the size of the definitions of each server, as far as they are known.
+    fn definitions(&self) -> Vec<(String, u64)> {
+        let Some(fleet) = self.fleet.upgrade() else { return Vec::new() };
+        let servers = fleet.operator().known_catalogs().into_iter();
+        let definitions = servers.map(|(config, catalog)| {
+            let stored = || self.stored.get()?.get(&config.name).copied();
+            let bytes = match catalog {
+                Some(catalog) => definition_bytes(&config, &catalog),
+                None => stored().unwrap_or_default(),
+            };
+            (config.name.clone(), bytes)
+        });
+        definitions.collect()
+    }
+
+    pub(super) fn saved_tokens(&self) -> u64 {
+        tokens(self.turns.lock().saved_bytes)
     }
 
     pub(super) fn turns(&self) -> u64 {
         self.turns.lock().count
     }
 
+    /// Reports what was saved since the start.
     pub(super) fn report(&self) -> SavingsReport {
-        self.report_on(&self.known_servers())
-    }
-
-    /// Reports on these servers.
-    fn report_on(&self, servers: &[KnownServer]) -> SavingsReport {
+        let definitions = self.definitions();
         let (turns, saved) = {
             let turns = self.turns.lock();
             (turns.count, turns.saved_bytes)
         };
-        let definitions =
-            servers.iter().map(|server| (server.0.name.clone(), definition_bytes(server)));
-        let all = known_bytes(servers);
-        let servers = definitions.filter(|_| saved > 0).map(|(server, bytes)| {
+        let all: u64 = definitions.iter().map(|(_, bytes)| bytes).sum();
+        let servers = definitions.into_iter().map(|(server, bytes)| {
             let share = u128::from(saved) * u128::from(bytes) / u128::from(all.max(1));
             let bytes = u64::try_from(share).unwrap_or(u64::MAX);
             ServerSavings { server, bytes, tokens: tokens(bytes) }
@@ -160,6 +189,11 @@ impl Savings {
 }
 
 impl SavingsReport {
+    /// Returns the report of no fleet.
+    pub(crate) fn none() -> Self {
+        Self { estimator: ESTIMATOR.to_owned(), ..Self::default() }
+    }
+
     /// Adds what another fleet of the same config has saved.
     pub(crate) fn add(&mut self, other: &Self) {
         self.turns += other.turns;
@@ -178,14 +212,9 @@ impl SavingsReport {
     }
 }
 
-/// Returns the size of the definitions of all tools that are shown, as far as they are known.
-fn known_bytes(servers: &[KnownServer]) -> u64 {
-    servers.iter().map(definition_bytes).sum()
-}
-
-fn definition_bytes((config, catalog): &KnownServer) -> u64 {
-    let tools = catalog.iter().flat_map(|catalog| &catalog.tools);
-    let shown = tools.filter(|tool| config.offer.tools.allow(&tool.name));
+/// Returns the size of the definitions of the tools that are shown.
+fn definition_bytes(config: &ServerConfig, catalog: &ServerCatalog) -> u64 {
+    let shown = catalog.tools.iter().filter(|tool| config.offer.tools.allow(&tool.name));
     shown.map(|tool| tool.raw.len() as u64).sum()
 }
 
@@ -207,7 +236,7 @@ mod tests {
     fn request(method: &str, began: u64, took: u64) -> EndedRequest {
         EndedRequest {
             id: "1".to_owned(),
-            client: Arc::new(ClientIdentity::ourselves()),
+            client: std::sync::Arc::new(ClientIdentity::ourselves()),
             method: method.to_owned(),
             subject: None,
             time: TimeSpan {
@@ -220,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_overlap_are_one_turn() {
+    fn calls_that_follow_each_other_at_once_are_one_turn() {
         let savings = Savings::of(Weak::new());
         let ended = |request, bytes| savings.note(&request, Some(bytes), || 1000);
         assert_eq!(ended(request("tools/list", 0, 1), 100), None);

@@ -51,3 +51,24 @@ async fn log_has_every_call_that_servers_counted() {
     let only_b = logged(&home, &["b", "-n", "2"]).await;
     assert_eq!(only_b.iter().map(|call| &call["server"]).collect::<Vec<_>>(), ["b", "b"]);
 }
+
+#[tokio::test]
+async fn contents_are_kept_without_the_secrets_of_the_config() {
+    const SECRET: &str = "canary-904c2d-secret";
+    let home = DaemonHome::new();
+    let server = Server::lazy("a").set("env", json!({"API_KEY": SECRET}));
+    let mut host = home.proxy([server]).set("callLog", "contents").serve().await;
+    // The secret lies across each end of the kept part, too.
+    let long = format!("{SECRET} {}", format!("x{SECRET}").repeat(10_000));
+    for text in ["plain", &long] {
+        echo(&mut host, "a", text).await;
+    }
+    let calls = logged_at_last(&home, 2).await;
+    assert_eq!(calls[0]["arguments"], json!({"text": "plain"}).to_string());
+    assert!(calls[0]["result"].as_str().unwrap().contains("plain"), "{}", calls[0]);
+    let masked = calls[1].to_string();
+    for part in [SECRET, "canary", "secret"] {
+        assert!(!masked.contains(part), "{part} is in the log");
+    }
+    assert!(calls[1]["arguments"].as_str().unwrap().len() > 1000);
+}

@@ -1,7 +1,7 @@
 //! The page in the browser: who may open it, and what its requests do. `scripts/page` tests what a
 //! browser shows of it.
 
-use reqwest::{Client, Method, StatusCode, redirect::Policy};
+use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect::Policy};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -52,21 +52,19 @@ async fn other_pages_cannot_send_requests() {
     let home = DaemonHome::new();
     let _host = home.proxy([Server::lazy("a")]).serve().await;
     let page = open_page(&home).await;
-    for (name, value) in [
-        ("accept", "*/*"),
-        ("dormouse-page", "1"),
-        ("origin", "http://127.0.0.1:1"),
-        ("sec-fetch-site", "same-site"),
+    let from_page = ("dormouse-page", "1");
+    for headers in [
+        vec![],
+        vec![from_page, ("origin", "null")],
+        vec![from_page, ("origin", "http://127.0.0.1:1")],
+        vec![from_page, ("sec-fetch-site", "same-site")],
     ] {
         let request = page.request(Method::POST, "api/servers/a/load");
-        let mut request = request.header(name, value);
-        if name == "dormouse-page" {
-            request = request.header("origin", "null");
-        } else if name != "accept" {
-            request = request.header("dormouse-page", "1");
-        }
-        let answer = request.header("cookie", &page.cookie).send().await.expect("an answer");
-        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{name}");
+        let request = request.header("cookie", &page.cookie);
+        let with = |request: RequestBuilder, (name, value)| request.header(name, value);
+        let request = headers.iter().copied().fold(request, with);
+        let answer = request.send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{headers:?}");
     }
     assert_eq!(page.server("a").await["state"], "unloaded");
 }
@@ -143,14 +141,7 @@ async fn calls_are_shown_as_they_end_and_savings_by_the_hour() {
     host.load("a").await;
     assert_eq!(page.get("api/calls?after=0").await, json!({"next": 0, "calls": []}));
     host.use_tool("a/echo", json!({"text": "x"})).await;
-    let mut calls = json!(null);
-    for _ in 0..100 {
-        calls = page.get("api/calls?after=0").await;
-        if calls["next"] == 1 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let calls = page.get_when("api/calls?after=0", |calls| calls["next"] == 1).await;
     assert_eq!(
         (&calls["next"], &calls["calls"][0]["name"]),
         (&json!(1), &json!("echo")),
@@ -166,7 +157,7 @@ async fn calls_are_shown_as_they_end_and_savings_by_the_hour() {
 }
 
 #[tokio::test]
-async fn config_that_nobody_serves_is_shown_from_what_is_stored() {
+async fn stored_state_is_shown_without_a_running_process() {
     let home = DaemonHome::new();
     let mut host = home.proxy([Server::lazy("a")]).serve().await;
     host.load("a").await;
@@ -198,19 +189,13 @@ async fn changed_tool_is_approved_as_the_user_has_seen_it() {
     let mut host = with(" Other.").serve().await;
     host.load("a").await;
     let page = open_page(&home).await;
-    let mut changes = json!([]);
-    for _ in 0..100 {
-        changes = page.get("api/servers/a/changes").await;
-        if changes != json!([]) {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let changes = page.get_when("api/servers/a/changes", |changes| *changes != json!([])).await;
     let mut of_echo = changes.as_array().unwrap().iter();
     let of_echo = of_echo.find(|change| change["tool"] == "echo").expect("it has changed");
-    assert_eq!(of_echo["isEarlierKnown"], true);
+    let variant = &of_echo["variants"][0];
+    assert_eq!(variant["isEarlierKnown"], true);
     let lines = |change: &str| {
-        let lines = of_echo["lines"].as_array().unwrap().iter();
+        let lines = variant["lines"].as_array().unwrap().iter();
         let of_kind = lines.filter(|line| line["change"] == *change);
         of_kind.map(|line| line["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
     };
@@ -241,14 +226,9 @@ async fn login_that_is_begun_on_the_page_ends_with_the_browser() {
     let progress = &page.server("g").await["loginProgress"];
     assert_eq!((&progress["state"], &progress["address"]), (&json!("waiting"), &json!(address)));
     visit(address).await;
-    let mut server = page.server("g").await;
-    for _ in 0..100 {
-        if server["loginProgress"].is_null() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        server = page.server("g").await;
-    }
+    let is_over = |overview: &Value| overview["servers"][0]["loginProgress"].is_null();
+    page.get_when("api/overview", is_over).await;
+    let server = page.server("g").await;
     assert_eq!(server["login"]["usable"], true, "{server}");
     assert_eq!(server["loginProgress"], Value::Null);
     assert_eq!(text_of(&host.use_tool("g/t", json!({})).await), "ordinary");
@@ -280,6 +260,8 @@ async fn sign_in(program: &Program, token: &str) -> (StatusCode, Option<String>)
     let client = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
     let request = client.post(address);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let origin = program.url("").await;
+    let request = request.header("origin", origin.trim_end_matches('/'));
     let answer = request.body(format!("token={token}")).send().await.expect("an answer");
     let cookie = answer.headers().get("set-cookie").map(|it| it.to_str().unwrap().to_owned());
     (answer.status(), cookie)

@@ -16,6 +16,8 @@ use crate::{
 
 /// Maximum number of calls that are kept, and that one answer has.
 const MAX_CALLS: usize = 500;
+/// Maximum size of the arguments and results that are kept, in bytes.
+const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of hours with turns that are kept.
 const MAX_HOURS: usize = 24 * 366;
 const SECONDS_PER_HOUR: u64 = 3600;
@@ -90,7 +92,7 @@ impl CallFeed {
 impl Reading {
     /// Reads what is new in the log.
     fn read(&mut self) {
-        for entry in self.log.as_mut().map(FollowedLog::next).unwrap_or_default() {
+        for entry in self.log.as_mut().map(FollowedLog::next_entries).unwrap_or_default() {
             match entry {
                 LogEntry::Call(call) => {
                     self.last += 1;
@@ -99,7 +101,12 @@ impl Reading {
                 LogEntry::Turn(turn) => self.count(&turn),
             }
         }
-        self.calls.drain(..self.calls.len().saturating_sub(MAX_CALLS));
+        let mut bytes = self.calls.iter().map(|call| call.content_bytes()).sum::<usize>();
+        while (self.calls.len() > MAX_CALLS || bytes > MAX_CONTENT_BYTES)
+            && let Some(oldest) = self.calls.pop_front()
+        {
+            bytes -= oldest.content_bytes();
+        }
         while self.hours.len() > MAX_HOURS {
             self.hours.pop_first();
         }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     base::Lock,
-    catalog::{Cache, CatalogKey, DefinitionChange, ToolSummary},
+    catalog::{Cache, CatalogKey, ToolSummary},
     cli::{
         edit,
         instances::{REQUEST_TIMEOUT, path_of_server, send_all, stderr_of},
@@ -62,7 +62,7 @@ struct StoredReports {
     servers: Arc<Vec<ServerReport>>,
 }
 
-/// The saved definitions of a config.
+/// The savings since the processes have started, and by the hour.
 #[derive(Serialize)]
 pub(super) struct SavingsView {
     #[serde(flatten)]
@@ -117,12 +117,17 @@ impl ConfigView {
         let stored = self.stored(&file, &config);
         let mut servers = match over_processes(&processes) {
             Some(report) => report.servers,
-            None => stored.to_vec(),
+            None => Vec::new(),
         };
-        // A process reports no tools of servers that it has not connected.
-        for server in servers.iter_mut().filter(|server| server.tool_counts.is_none()) {
-            if let Some(stored) = stored.iter().find(|stored| stored.name == server.name) {
-                (server.tool_counts, server.tokens) = (stored.tool_counts, stored.tokens);
+        // A process reports no tools of servers that it has not connected, and does not know
+        // servers that it has not loaded from the config yet.
+        for stored in &*stored {
+            match servers.iter_mut().find(|server| server.name == stored.name) {
+                Some(server) if server.tool_counts.is_none() => {
+                    (server.tool_counts, server.tokens) = (stored.tool_counts, stored.tokens);
+                }
+                Some(_) => {}
+                None => servers.push(stored.clone()),
             }
         }
         Ok(Overview::new(&config, file.path, &processes, servers, logins))
@@ -155,7 +160,8 @@ impl ConfigView {
     pub(super) fn savings(&self) -> Result<SavingsView, ApiError> {
         let reports = ask(&self.file()?, BRIEF_STATUS)?;
         let savings = over_processes(&reports).and_then(|report| report.savings);
-        Ok(SavingsView { savings: savings.unwrap_or_default(), hours: self.calls.saved_hours() })
+        let savings = savings.unwrap_or_else(SavingsReport::none);
+        Ok(SavingsView { savings, hours: self.calls.saved_hours() })
     }
 
     pub(super) fn tools(&self, server: &str) -> Result<Vec<ToolSummary>, ApiError> {
@@ -215,8 +221,9 @@ impl ConfigView {
 
     /// Returns the changed tools of a server, each with its differences.
     pub(super) fn definition_changes(&self, server: &str) -> Result<Vec<DefinitionDiff>, ApiError> {
-        let Some((_, _, changes)) = self.stored_changes(server)? else { return Ok(Vec::new()) };
-        Ok(changes.iter().map(|change| DefinitionDiff::new(change, &changes)).collect())
+        let catalog = self.catalog_of(server)?;
+        let changes = catalog.map(|(cache, key)| cache.changes(&key, None)).unwrap_or_default();
+        Ok(DefinitionDiff::of_all(&changes))
     }
 
     /// Approves the present definition of a tool, if it is the one that the user has seen.
@@ -224,28 +231,21 @@ impl ConfigView {
     /// # Errors
     /// If the definition has changed again, or nothing can be stored.
     pub(super) fn approve(&self, server: &str, tool: &str, seen: &str) -> Result<(), ApiError> {
-        let stored = self.stored_changes(server)?;
-        let present = stored.filter(|(_, _, changes)| digest(tool, changes) == seen);
-        let Some((cache, key, _)) = present else {
+        let approved = self.catalog_of(server)?.map(|(cache, key)| {
+            cache.approve_seen(&key, tool, |changes| digest(tool, changes) == seen)
+        });
+        if !approved.transpose().map_err(|error| unusable(&error.into()))?.unwrap_or_default() {
             return Err(conflict("the definition has changed again: look at it once more"));
-        };
-        cache.approve(&key, Some(tool)).map_err(|error| unusable(&error.into()))?;
+        }
         *self.stored.lock() = None;
         Ok(())
     }
 
-    /// Returns the changed tools of a server, with their place; `None` if no catalog can be stored.
-    fn stored_changes(
-        &self,
-        server: &str,
-    ) -> Result<Option<(Cache, CatalogKey, Vec<DefinitionChange>)>, ApiError> {
+    /// Returns the place of the stored catalog of a server; `None` if none can be stored.
+    fn catalog_of(&self, server: &str) -> Result<Option<(Cache, CatalogKey)>, ApiError> {
         let PresentConfig { file, config } = self.present()?;
         let key = CatalogKey::of(server_of(&config, server)?);
-        let stored = settings::storage(Some(&file)).catalogs.zip(key);
-        Ok(stored.map(|(cache, key)| {
-            let changes = cache.changes(&key, None);
-            (cache, key, changes)
-        }))
+        Ok(settings::storage(Some(&file)).catalogs.zip(key))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The change of a tool's definition, line by line.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use indexmap::IndexMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use similar::{ChangeTag, TextDiff};
@@ -9,12 +10,18 @@ use crate::catalog::{DefinitionChange, watched_part};
 
 /// A tool whose definition differs from the one that was first seen or approved.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct DefinitionDiff {
     tool: String,
     /// The digest of all present definitions of the tool, which an approval names.
     definition: String,
-    /// True if the earlier definition is known; without it, all lines are the present one.
+    /// One for each present definition: processes in different directories may have different ones.
+    variants: Vec<DefinitionVariant>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DefinitionVariant {
+    /// Without the earlier definition, all lines are the present one.
     is_earlier_known: bool,
     lines: Vec<DiffLine>,
 }
@@ -34,20 +41,30 @@ enum LineChange {
 }
 
 impl DefinitionDiff {
-    /// `changes`: all changed tools of the server.
-    pub(super) fn new(change: &DefinitionChange, changes: &[DefinitionChange]) -> Self {
+    /// Returns one for each changed tool. `changes`: all changes of a server.
+    pub(super) fn of_all(changes: &[DefinitionChange]) -> Vec<Self> {
+        let mut tools: IndexMap<&str, Vec<DefinitionVariant>> = IndexMap::new();
+        for change in changes {
+            tools.entry(&change.now.name).or_default().push(DefinitionVariant::new(change));
+        }
+        let diff = |(tool, variants): (&str, _)| Self {
+            tool: tool.to_owned(),
+            definition: digest(tool, changes),
+            variants,
+        };
+        tools.into_iter().map(diff).collect()
+    }
+}
+
+impl DefinitionVariant {
+    fn new(change: &DefinitionChange) -> Self {
         let now = watched_part(&change.now);
         let before = change.before.as_ref().map(watched_part);
         let lines = match &before {
             Some(before) => lines_between(before, &now),
             None => now.lines().map(|line| DiffLine::new(LineChange::Same, line)).collect(),
         };
-        Self {
-            tool: change.now.name.clone(),
-            definition: digest(&change.now.name, changes),
-            is_earlier_known: before.is_some(),
-            lines,
-        }
+        Self { is_earlier_known: before.is_some(), lines }
     }
 }
 
@@ -70,8 +87,7 @@ fn lines_between(before: &str, now: &str) -> Vec<DiffLine> {
     lines.collect()
 }
 
-/// Returns the digest of all present definitions of a tool: processes in different directories may
-/// have different ones.
+/// Returns the digest of all present definitions of a tool.
 pub(super) fn digest(tool: &str, changes: &[DefinitionChange]) -> String {
     let mut digest = Sha256::new();
     for change in changes.iter().filter(|change| change.now.name == tool) {
@@ -79,4 +95,31 @@ pub(super) fn digest(tool: &str, changes: &[DefinitionChange]) -> String {
         digest.update([0]);
     }
     URL_SAFE_NO_PAD.encode(digest.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{catalog::Tool, wire::Raw};
+
+    fn tool(name: &str, description: &str) -> Tool {
+        let raw = Raw::encode(&json!({"name": name, "description": description}));
+        Tool { name: name.to_owned(), description: description.to_owned(), raw }
+    }
+
+    #[test]
+    fn all_definitions_of_a_tool_are_approved_together() {
+        let change = |name: &str, now: &str| DefinitionChange {
+            before: Some(tool(name, "first")),
+            now: tool(name, now),
+        };
+        let changes = [change("a", "one"), change("b", "one"), change("a", "two")];
+        let diffs = DefinitionDiff::of_all(&changes);
+        let variants: Vec<_> =
+            diffs.iter().map(|diff| (diff.tool.as_str(), diff.variants.len())).collect();
+        assert_eq!(variants, [("a", 2), ("b", 1)]);
+        assert_ne!(digest("a", &changes), digest("a", &changes[..1]));
+    }
 }

@@ -9,7 +9,7 @@
 use axum::{
     extract::Request,
     http::{
-        HeaderMap, HeaderName, HeaderValue, Method,
+        HeaderMap, HeaderName, Method,
         header::{COOKIE, HOST, ORIGIN},
     },
 };
@@ -19,6 +19,7 @@ use url::Url;
 use crate::{
     base::{Lock, random_token},
     config::is_loopback,
+    downstream::http::only_value,
 };
 
 /// Number of random bytes of a ticket, a path and a session.
@@ -52,9 +53,11 @@ enum Key {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It is for another host, or from another page.
-    Foreign,
-    /// It has no session.
-    NoSession,
+    CrossOrigin,
+    /// It has no session, and a ticket is needed for one.
+    NoTicket,
+    /// It has no session, and the user can sign in.
+    NotSignedIn,
 }
 
 impl Entrance {
@@ -99,18 +102,18 @@ impl Entrance {
     /// Checks that a request is for this host, and not from another page.
     pub(super) fn check_origin(&self, request: &Request) -> Result<(), Refusal> {
         let headers = request.headers();
-        let host = only_value(headers, &HOST).ok_or(Refusal::Foreign)?;
+        let host = only_text(headers, &HOST).ok_or(Refusal::CrossOrigin)?;
         // The scheme and the port may be those of a proxy or a tunnel.
         let has_host = |origin: &str| {
             let authority = origin.split_once("://").map(|(_, authority)| authority);
             authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
         };
         let has_own_origin =
-            !headers.contains_key(ORIGIN) || only_value(headers, &ORIGIN).is_some_and(has_host);
+            !headers.contains_key(ORIGIN) || only_text(headers, &ORIGIN).is_some_and(has_host);
         // Over HTTP, the guard of all paths has checked the name of the host.
         let is_known_host = matches!(self.key, Key::Tokens(_))
             || Url::parse(&format!("http://{host}")).is_ok_and(|url| is_loopback(&url));
-        if is_known_host && has_own_origin { Ok(()) } else { Err(Refusal::Foreign) }
+        if is_known_host && has_own_origin { Ok(()) } else { Err(Refusal::CrossOrigin) }
     }
 
     /// Checks that a request to the page or its API is from a browser that was admitted.
@@ -118,13 +121,14 @@ impl Entrance {
         self.check_origin(request)?;
         let headers = request.headers();
         if !self.has_session(headers) {
-            return Err(Refusal::NoSession);
+            let is_ticket = matches!(self.key, Key::Ticket(_));
+            return Err(if is_ticket { Refusal::NoTicket } else { Refusal::NotSignedIn });
         }
         let is_read = *request.method() == Method::GET;
         let site = headers.get(SITE_HEADER).and_then(|site| site.to_str().ok());
         let is_from_page =
             site.is_none_or(|site| site == "same-origin") && headers.contains_key(PAGE_HEADER);
-        if is_read || is_from_page { Ok(()) } else { Err(Refusal::Foreign) }
+        if is_read || is_from_page { Ok(()) } else { Err(Refusal::CrossOrigin) }
     }
 
     fn has_session(&self, headers: &HeaderMap) -> bool {
@@ -137,10 +141,8 @@ impl Entrance {
     }
 }
 
-fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next().filter(|_| values.next().is_none());
-    value.map(HeaderValue::to_str)?.ok()
+fn only_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    only_value(headers, name)?.to_str().ok()
 }
 
 fn is_same(secret: &str, shown: &str) -> bool {
@@ -193,8 +195,8 @@ mod tests {
     fn page_is_for_the_admitted_browser() {
         let (entrance, cookie) = opened();
         let check = |headers: &[(&str, &str)]| entrance.check(&request("GET", headers));
-        assert_eq!(check(&[]), Err(Refusal::NoSession));
-        assert_eq!(check(&[("cookie", "dormouse=other")]), Err(Refusal::NoSession));
+        assert_eq!(check(&[]), Err(Refusal::NoTicket));
+        assert_eq!(check(&[("cookie", "dormouse=other")]), Err(Refusal::NoTicket));
         assert_eq!(check(&[("cookie", &cookie)]), Ok(()));
         let among_others = format!("a=b; {cookie}; c");
         assert_eq!(check(&[("cookie", &among_others)]), Ok(()));
@@ -208,12 +210,12 @@ mod tests {
             entrance.check(&request("POST", &[&session, headers].concat()))
         };
         let page = ("dormouse-page", "1");
-        assert_eq!(check(&[]), Err(Refusal::Foreign));
+        assert_eq!(check(&[]), Err(Refusal::CrossOrigin));
         assert_eq!(check(&[page]), Ok(()));
         assert_eq!(check(&[page, ("origin", "http://127.0.0.1:4000")]), Ok(()));
-        assert_eq!(check(&[page, ("origin", "http://127.0.0.1:9000")]), Err(Refusal::Foreign));
-        assert_eq!(check(&[page, ("origin", "null")]), Err(Refusal::Foreign));
-        assert_eq!(check(&[page, ("sec-fetch-site", "same-site")]), Err(Refusal::Foreign));
+        assert_eq!(check(&[page, ("origin", "http://127.0.0.1:9000")]), Err(Refusal::CrossOrigin));
+        assert_eq!(check(&[page, ("origin", "null")]), Err(Refusal::CrossOrigin));
+        assert_eq!(check(&[page, ("sec-fetch-site", "same-site")]), Err(Refusal::CrossOrigin));
     }
 
     #[test]
@@ -222,9 +224,9 @@ mod tests {
         for (host, expected) in [
             ("localhost:9000", Ok(())),
             ("[::1]:4000", Ok(())),
-            ("rebound.example:4000", Err(Refusal::Foreign)),
-            ("127.0.0.1@rebound.example", Err(Refusal::Foreign)),
-            ("", Err(Refusal::Foreign)),
+            ("rebound.example:4000", Err(Refusal::CrossOrigin)),
+            ("127.0.0.1@rebound.example", Err(Refusal::CrossOrigin)),
+            ("", Err(Refusal::CrossOrigin)),
         ] {
             let request = Request::builder().uri("/x/").header("host", host);
             let request = request.header("cookie", &cookie).body(Body::empty()).unwrap();

@@ -18,6 +18,8 @@ pub(super) struct Overview {
     version: &'static str,
     config: PathBuf,
     call_log: CallLogging,
+    /// True if users sign in with a form.
+    has_sign_in: bool,
     processes: Vec<ProcessOverview>,
     servers: Vec<ServerOverview>,
 }
@@ -59,11 +61,14 @@ impl Overview {
     ) -> Self {
         let mut reports: HashMap<String, ServerReport> =
             servers.into_iter().map(|report| (report.name.clone(), report)).collect();
-        let offers_logins = logins.is_some();
+        let has_sign_in = logins.is_none();
         let mut logins = logins.unwrap_or_default();
         let of_server = |server: &ServerConfig| {
-            let mut overview = ServerOverview::new(server, reports.remove(&server.name)?);
-            overview.can_log_in &= offers_logins;
+            let report = reports.remove(&server.name)?;
+            // The lists of tools are large, and the page asks for them where it shows them.
+            let report = ServerReport { inventory: None, noise: None, ..report };
+            let mut overview = ServerOverview::new(server, report);
+            overview.can_log_in &= !has_sign_in;
             overview.login_progress = logins.remove(&server.name);
             Some(overview)
         };
@@ -71,6 +76,7 @@ impl Overview {
             version: env!("CARGO_PKG_VERSION"),
             config: path,
             call_log: config.settings.telemetry.call_log,
+            has_sign_in,
             processes: processes.iter().filter_map(ProcessOverview::of).collect(),
             servers: config.servers.iter().filter_map(of_server).collect(),
         }

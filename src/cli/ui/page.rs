@@ -35,15 +35,18 @@ impl Page {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Foreign => {
-                let foreign = "this request is for another host, or from another page";
-                Self::new(StatusCode::FORBIDDEN, foreign)
+        let (status, message) = match refusal {
+            Refusal::CrossOrigin => {
+                (StatusCode::FORBIDDEN, "this request is for another host, or from another page")
             }
-            Refusal::NoSession => {
-                let ended = "the session of this page has ended: open it again";
-                Self::new(StatusCode::UNAUTHORIZED, ended)
+            Refusal::NoTicket => (
+                StatusCode::UNAUTHORIZED,
+                "the session of this page has ended: run `dormouse ui` again",
+            ),
+            Refusal::NotSignedIn => {
+                (StatusCode::UNAUTHORIZED, "the session of this page has ended: sign in again")
             }
-        }
+        };
+        Self::new(status, message)
     }
 }

@@ -3,7 +3,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use tokio::task::AbortHandle;
+use tokio::time::error::Elapsed;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 use url::Url;
 
 use crate::{
@@ -18,13 +22,23 @@ const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 /// Begins logins, and waits for the browser to return from them.
 pub(super) struct PageLogins {
     auth: Auth,
-    /// The last login of each server, as long as it has not succeeded.
-    logins: Lock<HashMap<String, BegunLogin>>,
+    begun: Lock<BegunLogins>,
+    tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct BegunLogins {
+    /// The last login of each server, until it has succeeded.
+    by_server: HashMap<String, BegunLogin>,
+    /// The number of the last login.
+    last: u64,
 }
 
 struct BegunLogin {
+    number: u64,
     progress: LoginProgress,
-    waiting: Option<AbortHandle>,
+    /// Ends the task that waits for it.
+    _end: DropGuard,
 }
 
 /// The progress of a login.
@@ -42,12 +56,13 @@ pub(super) enum LoginProgress {
 
 impl PageLogins {
     pub(super) fn new(auth: Auth) -> Arc<Self> {
-        Arc::new(Self { auth, logins: Lock::default() })
+        Arc::new(Self { auth, begun: Lock::default(), tasks: TaskTracker::new() })
     }
 
     pub(super) fn progress(&self) -> HashMap<String, LoginProgress> {
-        let logins = self.logins.lock();
-        logins.iter().map(|(server, login)| (server.clone(), login.progress.clone())).collect()
+        let begun = self.begun.lock();
+        let logins = begun.by_server.iter();
+        logins.map(|(server, login)| (server.clone(), login.progress.clone())).collect()
     }
 
     /// Begins a login, in place of an earlier one. Returns the address for the user.
@@ -57,45 +72,55 @@ impl PageLogins {
     pub(super) async fn begin(self: &Arc<Self>, server: &ServerConfig) -> Result<Url, LoginError> {
         let login = self.auth.begin_browser_login(server, &[]).await?;
         let address = login.address().clone();
-        let name = server.name.clone();
-        let waiting = tokio::spawn(self.clone().wait(name.clone(), login)).abort_handle();
-        let progress = LoginProgress::Waiting { address: address.clone() };
-        let begun = BegunLogin { progress, waiting: Some(waiting) };
-        let earlier = self.logins.lock().insert(name, begun);
-        if let Some(waiting) = earlier.and_then(|earlier| earlier.waiting) {
-            waiting.abort();
-        }
+        let end = CancellationToken::new();
+        let number = {
+            let mut begun = self.begun.lock();
+            begun.last += 1;
+            let (number, progress) =
+                (begun.last, LoginProgress::Waiting { address: address.clone() });
+            let login = BegunLogin { number, progress, _end: end.clone().drop_guard() };
+            begun.by_server.insert(server.name.clone(), login);
+            number
+        };
+        let (logins, name) = (self.clone(), server.name.clone());
+        self.tasks.spawn(async move {
+            let waiting = tokio::time::timeout(LOGIN_TIMEOUT, outcome(login));
+            if let Some(outcome) = end.run_until_cancelled(waiting).await {
+                logins.note(&name, number, outcome);
+            }
+        });
         Ok(address)
     }
 
-    /// Waits for the outcome of a login, and notes it.
-    async fn wait(self: Arc<Self>, server: String, mut login: Login) {
-        let outcome = tokio::time::timeout(LOGIN_TIMEOUT, outcome(&mut login)).await;
-        let mut logins = self.logins.lock();
+    /// Notes the outcome of a login, unless another one has begun.
+    fn note(&self, server: &str, number: u64, outcome: Result<Result<(), LoginError>, Elapsed>) {
+        let mut begun = self.begun.lock();
+        let Some(login) = begun.by_server.get_mut(server).filter(|login| login.number == number)
+        else {
+            return;
+        };
         let error = match outcome {
             Ok(Ok(())) => {
-                logins.remove(&server);
+                begun.by_server.remove(server);
                 return;
             }
             Ok(Err(error)) => with_causes(&error),
-            Err(_) => "nobody has logged in for ten minutes".to_owned(),
+            Err(_) => "the login was not completed within 10 minutes: begin it again".to_owned(),
         };
-        let progress = LoginProgress::Failed { error };
-        logins.insert(server, BegunLogin { progress, waiting: None });
+        login.progress = LoginProgress::Failed { error };
     }
 
     /// Ends all logins.
     pub(super) async fn end(&self) {
-        let begun = std::mem::take(&mut *self.logins.lock());
-        for waiting in begun.into_values().filter_map(|login| login.waiting) {
-            waiting.abort();
-        }
+        self.begun.lock().by_server.clear();
+        self.tasks.close();
+        self.tasks.wait().await;
         self.auth.end().await;
     }
 }
 
 /// Waits until the browser returns.
-async fn outcome(login: &mut Login) -> Result<(), LoginError> {
+async fn outcome(mut login: Login) -> Result<(), LoginError> {
     loop {
         let returned = login.returned().await;
         if let Some(outcome) = login.take(returned).await {

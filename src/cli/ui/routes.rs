@@ -48,7 +48,7 @@ const MAX_QUERY_CHARS: usize = 1000;
 /// The path before a ticket.
 pub(super) const OPEN_PATH: &str = "/open/";
 
-/// Builds the routes of a page that a ticket opens, and that nothing else is beside.
+/// Builds the routes of a page that a ticket opens, for a listener that serves nothing else.
 pub(super) fn with_ticket(page: Page) -> Router {
     let open_path = format!("{OPEN_PATH}{{ticket}}");
     let door = Router::new().route(&open_path, get(open)).with_state(page.clone());
@@ -102,11 +102,10 @@ fn router(page: Page) -> Router {
 
 /// Refuses requests that are not from the page of an admitted browser.
 async fn check(State(page): State<Page>, request: Request, next: Next) -> Response {
-    let Page { entrance, logins, .. } = page;
+    let Page { entrance, .. } = page;
     match entrance.check(&request) {
         Ok(()) => next.run(request).await,
-        // A page without logins is one that users sign in to.
-        Err(Refusal::NoSession) if logins.is_none() && request.uri().path() == HTTP_PATH => {
+        Err(Refusal::NotSignedIn) if request.uri().path() == HTTP_PATH => {
             Redirect::to(SIGN_IN).into_response()
         }
         Err(refusal) => ApiError::from(refusal).into_response(),

@@ -18,6 +18,8 @@ pub(super) const SIGN_IN: &str = "sign-in";
 /// The form is plain HTML, which posts to its own address.
 const POLICY: &str =
     "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Maximum size of the form, in bytes.
+const MAX_FORM_BYTES: usize = 16 * 1024;
 const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" \
     content=\"light dark\"><title>dormouse</title><main><h1>dormouse</h1>\
@@ -26,7 +28,7 @@ const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     </label></p><p><button>Sign in</button></p></form></main></html>";
 
 pub(super) async fn form() -> Response {
-    answer(StatusCode::OK)
+    answer(StatusCode::OK, "")
 }
 
 /// Admits a browser that shows one of the tokens.
@@ -41,12 +43,12 @@ pub(super) async fn admit(State(page): State<Page>, request: Request) -> Respons
             let headers = [(SET_COOKIE, cookie), (LOCATION, HTTP_PATH.to_owned())];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
-        None => answer(StatusCode::UNAUTHORIZED),
+        None => {
+            let why = "<p role=\"alert\">This is not one of the tokens.</p>";
+            answer(StatusCode::UNAUTHORIZED, why)
+        }
     }
 }
-
-/// Maximum size of the form, in bytes.
-const MAX_FORM_BYTES: usize = 16 * 1024;
 
 fn token(body: &Bytes) -> Option<String> {
     let mut fields = url::form_urlencoded::parse(body);
@@ -54,7 +56,8 @@ fn token(body: &Bytes) -> Option<String> {
     Some(token.trim().to_owned())
 }
 
-fn answer(status: StatusCode) -> Response {
+/// Returns the form after an HTML text.
+fn answer(status: StatusCode, text: &str) -> Response {
     let headers = [(CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, "no-store")];
-    (status, headers, Html(FORM)).into_response()
+    (status, headers, Html(FORM.replace("<form", &format!("{text}<form")))).into_response()
 }

@@ -164,7 +164,8 @@ impl Guard {
     ) -> Option<TokenHash> {
         let (own_tokens, is_closed) = match scope {
             PathScope::Api => return matching_token(headers, self.access.api_tokens.iter()),
-            PathScope::Page => return Some(TokenHash(None)),
+            // The page has a sign-in of its own.
+            PathScope::Page => return None,
             PathScope::Server(name) => {
                 let own_tokens = server_tokens.iter().find(|(of, _)| of == name);
                 let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice());
@@ -184,7 +185,7 @@ impl Guard {
 
 /// Returns the value of a header that occurs once: a proxy and dormouse could read a repeated one
 /// differently (RFC 9112, section 3.2).
-fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+pub(crate) fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }
@@ -234,6 +235,14 @@ pub(super) async fn authorize(
         let message = "the Host header does not name this server";
         return refused(&scope, StatusCode::FORBIDDEN, message);
     }
+    if scope == PathScope::Page {
+        // The page accepts no origin but its own, so that it needs no CORS headers.
+        if guard.access.api_tokens.is_empty() {
+            let message = "the page is closed while the config has no apiTokens";
+            return refused(&scope, StatusCode::FORBIDDEN, message);
+        }
+        return next.run(request).await;
+    }
     if !guard.is_known_origin(headers) {
         return refused(&scope, StatusCode::FORBIDDEN, "the Origin header is not allowed");
     }
@@ -242,8 +251,8 @@ pub(super) async fn authorize(
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
     let is_api = scope == PathScope::Api;
-    if (is_api || scope == PathScope::Page) && guard.access.api_tokens.is_empty() {
-        let message = "the API and the page are closed while the config has no apiTokens";
+    if is_api && guard.access.api_tokens.is_empty() {
+        let message = "the API is closed while the config has no apiTokens";
         return with_cors(refused(&scope, StatusCode::FORBIDDEN, message), origin);
     }
     // Read for each request, because a reload may change them.

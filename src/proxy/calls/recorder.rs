@@ -11,7 +11,7 @@ use crate::{
     peer::CallError,
     protocol::error,
     proxy::{
-        CallFault, EndedCall, Fleet, SentCall, Span, TimeSpan,
+        CallFault, CallSize, EndedCall, Fleet, SentCall, Span, TimeSpan,
         events::{Bodies, Events},
     },
     upstream::Lease,
@@ -47,7 +47,7 @@ struct OpenCall {
 }
 
 impl Recorder {
-    /// Begins the record of a call. If nobody hears of it, nothing is recorded.
+    /// Begins the record of a call. Without a listener nothing is recorded.
     pub(super) fn begin(fleet: &Fleet, call: &Call<'_>) -> Self {
         if !fleet.events.has_listeners() {
             return Self(None);
@@ -66,8 +66,11 @@ impl Recorder {
                 subject: call.params.as_ref().and_then(subject_of),
                 time: TimeSpan { began: SystemTime::now(), took: std::time::Duration::ZERO },
                 sent: None,
-                bytes_in: call.params.as_ref().map_or(0, Raw::len),
-                bytes_out: 0,
+                size: CallSize {
+                    params: call.params.as_ref().map_or(0, Raw::len),
+                    meta: call.params.as_ref().map_or(0, size_of_meta),
+                    answer: 0,
+                },
                 fault: None,
             },
             config,
@@ -128,6 +131,10 @@ pub(in crate::proxy) fn fault_of(outcome: &Outcome) -> Option<CallFault> {
     }
 }
 
+fn size_of_meta(params: &Raw) -> usize {
+    edit::get(params, "_meta").map_or(0, |meta| meta.len())
+}
+
 /// Returns the tool, prompt or URI that the parameters of a request name.
 pub(in crate::proxy) fn subject_of(params: &Raw) -> Option<String> {
     let subject = edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri"))?;
@@ -156,7 +163,7 @@ impl OpenRecord {
         if let (Some(at), Some(sent)) = (sent, &mut call.sent) {
             sent.time.took = at.elapsed();
         }
-        call.bytes_out = answer.map_or(0, Raw::len);
+        call.size.answer = answer.map_or(0, Raw::len);
         call.fault = fault;
         self.events.end_call(call, Bodies { params, answer: answer.cloned(), config });
     }

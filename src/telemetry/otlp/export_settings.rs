@@ -6,6 +6,9 @@ use std::{str::FromStr, time::Duration};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+/// Limit of the sizes of the queue and of a batch, since they come from a host's environment.
+const MAX_SPANS: usize = 1 << 16;
+
 /// The rules for one export.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportSettings {
@@ -79,8 +82,14 @@ impl Reader<'_> {
             span_interval: self
                 .number("OTEL_BSP_SCHEDULE_DELAY")
                 .map_or(milliseconds(5000), milliseconds),
-            max_waiting_spans: self.number("OTEL_BSP_MAX_QUEUE_SIZE").unwrap_or(2048).max(1),
-            max_batch: self.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").unwrap_or(512).max(1),
+            max_waiting_spans: self
+                .number("OTEL_BSP_MAX_QUEUE_SIZE")
+                .unwrap_or(2048)
+                .clamp(1, MAX_SPANS),
+            max_batch: self
+                .number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE")
+                .unwrap_or(512)
+                .clamp(1, MAX_SPANS),
         })
     }
 
@@ -93,7 +102,7 @@ impl Reader<'_> {
         let text = self.text(name)?;
         let number = text.parse().ok();
         if number.is_none() {
-            self.problems.push(format!("{name} is not a number that can be used"));
+            self.problems.push(format!("{name} is not a valid number"));
         }
         number
     }
@@ -128,12 +137,13 @@ impl Reader<'_> {
         let Some(url) = url else {
             // The address may have a password.
             self.problems.push(format!(
-                "OTEL_EXPORTER_OTLP_ENDPOINT for {} is no http or https URL",
+                "OTEL_EXPORTER_OTLP_ENDPOINT for {} is not an http or https URL",
                 kind.to_lowercase()
             ));
             return None;
         };
-        let timeout = self.of_kind(kind, "TIMEOUT").and_then(|timeout| timeout.parse().ok());
+        let timeout = self.number(&format!("OTEL_EXPORTER_OTLP_{kind}_TIMEOUT"));
+        let timeout = timeout.or_else(|| self.number("OTEL_EXPORTER_OTLP_TIMEOUT"));
         Some(Target {
             url,
             headers: self.of_kind(kind, "HEADERS").map_or_else(Vec::new, |text| pairs(&text)),
@@ -155,6 +165,15 @@ impl Reader<'_> {
         attributes
     }
 
+    fn ratio(&mut self) -> Option<f64> {
+        let ratio: f64 = self.number("OTEL_TRACES_SAMPLER_ARG")?;
+        let is_ratio = (0.0..=1.0).contains(&ratio);
+        if !is_ratio {
+            self.problems.push("OTEL_TRACES_SAMPLER_ARG is not between 0 and 1".to_owned());
+        }
+        is_ratio.then_some(ratio)
+    }
+
     fn sampler(&mut self) -> Sampler {
         let name = self.text("OTEL_TRACES_SAMPLER");
         let name = name.as_deref().unwrap_or("parentbased_always_on");
@@ -165,7 +184,7 @@ impl Reader<'_> {
         let ratio = match own {
             "always_on" => 1.0,
             "always_off" => 0.0,
-            "traceidratio" => self.number("OTEL_TRACES_SAMPLER_ARG").unwrap_or(1.0),
+            "traceidratio" => self.ratio().unwrap_or(1.0),
             _ => {
                 self.problems.push("OTEL_TRACES_SAMPLER names an unknown sampler".to_owned());
                 return Sampler { follows_parent: true, ratio: 1.0 };
@@ -255,10 +274,39 @@ mod tests {
                 [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_BSP_MAX_QUEUE_SIZE", "-1")],
                 "OTEL_BSP_MAX_QUEUE_SIZE",
             ),
+            (
+                [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "1s")],
+                "OTEL_EXPORTER_OTLP_TIMEOUT",
+            ),
         ] {
             let problems = of(&variables).1.join(" ");
             assert!(problems.contains(problem) && !problems.contains("secret"), "{problems}");
         }
+    }
+
+    #[test]
+    fn ratio_is_between_zero_and_one() {
+        for text in ["NaN", "-1", "7", "half"] {
+            let (settings, problems) = of(&[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"),
+                ("OTEL_TRACES_SAMPLER", "traceidratio"),
+                ("OTEL_TRACES_SAMPLER_ARG", text),
+            ]);
+            assert!(problems.join(" ").contains("OTEL_TRACES_SAMPLER_ARG"), "{text}");
+            assert_eq!(settings.unwrap().sampler.ratio.to_string(), "1");
+        }
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let huge = usize::MAX.to_string();
+        let (settings, _) = of(&[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"),
+            ("OTEL_BSP_MAX_QUEUE_SIZE", &huge),
+            ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0"),
+        ]);
+        let settings = settings.unwrap();
+        assert_eq!((settings.max_waiting_spans, settings.max_batch), (MAX_SPANS, 1));
     }
 
     #[test]

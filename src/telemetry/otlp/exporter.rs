@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use tokio::{
-    sync::mpsc,
+    sync::{Notify, mpsc},
     time::{Instant, MissedTickBehavior, interval_at},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,6 +21,7 @@ use super::{
     payload::{self, MetricContext},
 };
 use crate::{
+    base::with_causes,
     protocol::TraceContext,
     proxy::Span,
     telemetry::{
@@ -47,6 +48,9 @@ pub(in crate::telemetry) struct Exporter {
 struct SpanQueue {
     sender: mpsc::Sender<SpanRecord>,
     sampler: Sampler,
+    max_batch: usize,
+    /// Wakes the task when so many spans wait.
+    has_batch: Arc<Notify>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -55,6 +59,7 @@ pub(in crate::telemetry) struct ExporterTask {
     settings: ExportSettings,
     resource: Value,
     spans: mpsc::Receiver<SpanRecord>,
+    has_batch: Arc<Notify>,
     dropped: Arc<AtomicU64>,
     end: CancellationToken,
     since: SystemTime,
@@ -65,7 +70,14 @@ impl Exporter {
         let (sender, spans) = mpsc::channel(settings.max_waiting_spans);
         let end = CancellationToken::new();
         let dropped = Arc::<AtomicU64>::default();
-        let queue = SpanQueue { sender, sampler: settings.sampler, dropped: dropped.clone() };
+        let has_batch = Arc::<Notify>::default();
+        let queue = SpanQueue {
+            sender,
+            sampler: settings.sampler,
+            max_batch: settings.max_batch,
+            has_batch: has_batch.clone(),
+            dropped: dropped.clone(),
+        };
         let spans_wanted = settings.traces.is_some();
         let exporter =
             Self { spans: spans_wanted.then_some(queue), _end: end.clone().drop_guard() };
@@ -76,7 +88,7 @@ impl Exporter {
         let resource = resource.chain([("service.instance.id", instance.as_str())]);
         let resource = serde_json::json!({"attributes": payload::attributes(resource)});
         let since = SystemTime::now();
-        (exporter, ExporterTask { settings, resource, spans, dropped, end, since })
+        (exporter, ExporterTask { settings, resource, spans, has_batch, dropped, end, since })
     }
 
     /// Returns the span of a request. `parent`: the span that the host has named. Returns `None`
@@ -99,6 +111,9 @@ impl Exporter {
         let Some(queue) = &self.spans else { return };
         if queue.sender.try_send(span).is_err() {
             queue.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        if queue.sender.max_capacity() - queue.sender.capacity() >= queue.max_batch {
+            queue.has_batch.notify_one();
         }
     }
 }
@@ -133,9 +148,11 @@ impl ExporterTask {
         let mut metric_ticks = ticks(self.settings.metric_interval.max(floor));
         let mut span_ticks = ticks(self.settings.span_interval.max(floor));
         let (mut for_spans, mut for_metrics) = (sender.clone(), sender);
+        let has_batch = self.has_batch.clone();
         loop {
             tokio::select! {
                 _ = span_ticks.tick() => self.export_spans(&mut for_spans).await,
+                () = has_batch.notified() => self.export_spans(&mut for_spans).await,
                 _ = metric_ticks.tick() => {
                     self.export_metrics(&mut for_metrics, metrics.snapshot(), savings).await;
                 }
@@ -162,13 +179,17 @@ impl ExporterTask {
         }
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            tracing::warn!(dropped, "spans were dropped, since the collector is too slow");
+            tracing::warn!(dropped, "spans were dropped, since the queue was full");
         }
     }
 
     async fn export_metrics(&self, sender: &mut Sender, metrics: MetricSet, savings: &Savings) {
         let Some(target) = &self.settings.metrics else { return };
-        let context = MetricContext { since: self.since, turns: savings.turns() };
+        let context = MetricContext {
+            since: self.since,
+            turns: savings.turns(),
+            saved_tokens: savings.saved_tokens(),
+        };
         sender.send(target, payload::of_metrics(&self.resource, &metrics, &context)).await;
     }
 }
@@ -197,7 +218,8 @@ impl Sender {
             };
             if !problem.is_transient || attempt == MAX_ATTEMPTS {
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!(problem = problem.what, "cannot export telemetry");
+                    let collector = target.url.host_str().unwrap_or_default();
+                    tracing::warn!(collector, problem = problem.what, "cannot export telemetry");
                 }
                 return;
             }
@@ -218,7 +240,7 @@ impl Sender {
         }
         // The URL may have a password.
         let answer = request.send().await.map_err(|error| ExportProblem {
-            what: error.without_url().to_string(),
+            what: with_causes(&error.without_url()),
             is_transient: true,
         })?;
         let status = answer.status();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::telemetry::{
     metric_names::{
-        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SESSIONS, TURNS, WAKES,
+        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, TURNS,
+        WAKES,
     },
     metrics::{Histogram, MetricSet, Series},
     span_record::{SpanKind, SpanRecord},
@@ -29,10 +30,11 @@ pub(super) fn of_spans(resource: &Value, spans: &[SpanRecord]) -> Value {
     }]})
 }
 
-/// The time that metrics count, and the number of turns of models in it.
+/// The time that metrics count, with the turns of models in it and the tokens saved at them.
 pub(super) struct MetricContext {
     pub(super) since: SystemTime,
     pub(super) turns: u64,
+    pub(super) saved_tokens: u64,
 }
 
 /// Returns a request with these metrics.
@@ -80,6 +82,7 @@ pub(super) fn of_metrics(resource: &Value, metrics: &MetricSet, context: &Metric
         histogram(&WAKES, &metrics.wakes),
         sum(&BYTES, bytes.collect()),
         sum(&TURNS, vec![number(json!([]), context.turns)]),
+        sum(&SAVED, vec![number(json!([]), context.saved_tokens)]),
         Some(introduced(&HOSTS, "gauge", &hosts)),
     ];
     let all: Vec<Value> = all.into_iter().flatten().collect();

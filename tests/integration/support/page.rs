@@ -73,6 +73,18 @@ impl OpenPage {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// Returns the answer to a GET of the page as soon as it is as expected.
+    pub async fn get_when(&self, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..200 {
+            let answer = self.get(path).await;
+            if is_expected(&answer) {
+                return answer;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("{path} is never as expected");
+    }
+
     /// Returns the state of a server.
     pub async fn server(&self, name: &str) -> Value {
         let overview = self.get("api/overview").await;
