@@ -198,8 +198,8 @@ impl Cache {
         })
     }
 
-    /// Approves the current definition of a tool if `is_seen` accepts all changes of the server, and
-    /// returns whether it did.
+    /// Approves the current definition of a tool if `is_seen` accepts all changes of the server.
+    /// Returns whether it did.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -257,7 +257,7 @@ pub(super) struct LogArguments {
     /// Only the calls to this server
     #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) server: Option<String>,
-    /// Maximum number of past calls
+    /// Maximum number of past calls, or of lines with --stderr
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
     pub(super) last: usize,
     /// Wait for further calls, and print them as they end

@@ -21,7 +21,7 @@ use crate::{
     config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
-    telemetry::{FleetTelemetry, TelemetryParts},
+    telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
     wire::{Outcome, Raw},
 };
@@ -68,7 +68,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     });
     let pool = is_shared.then(|| shared_pool(&file, options, &config.settings)).flatten();
     let services = ProcessServices { pool, ..ProcessServices::default() };
-    let telemetry = TelemetryParts {
+    let telemetry = TelemetryOptions {
         fleet: Weak::new(),
         logging: config.settings.telemetry.call_log,
         log: settings::call_log_directory(&file),
@@ -103,7 +103,7 @@ async fn call(
     services: ProcessServices,
     storage: Storage,
     auth: Auth,
-    telemetry: TelemetryParts,
+    telemetry: TelemetryOptions,
     params: Raw,
 ) -> anyhow::Result<Outcome> {
     let fleet = Fleet::new(config, &services, storage, auth);

@@ -11,7 +11,7 @@ use crate::{
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
     proxy::Fleet,
-    telemetry::{FleetTelemetry, TelemetryParts},
+    telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
 
@@ -40,7 +40,7 @@ impl ServedFleet {
         let storage = settings::storage(source.as_ref().map(|source| &source.file));
         let logging = parsed.config.settings.telemetry.call_log;
         let fleet = Fleet::new(parsed.config, services, storage, auth);
-        let parts = TelemetryParts {
+        let parts = TelemetryOptions {
             fleet: Arc::downgrade(&fleet),
             logging,
             log: source.as_ref().and_then(|source| settings::call_log_directory(&source.file)),

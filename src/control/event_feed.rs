@@ -95,7 +95,7 @@ async fn wait_for_change(happened: &mut broadcast::Receiver<proxy::Event>) -> Op
 fn differences(before: &[ServerReport], now: &[ServerReport]) -> Vec<Event> {
     let of = |servers: &[ServerReport], name: &str| {
         let found = servers.iter().find(|server| server.name == name)?;
-        // These differ at each report.
+        // Numbers that change without a change of the state.
         let (memory, tally, retry_in) = Default::default();
         serde_json::to_value(ServerReport { memory, tally, retry_in, ..found.clone() }).ok()
     };

@@ -235,7 +235,7 @@ impl ServerPool for DaemonPool {
             let pool = self.clone();
             let joined = self.0.runtime.spawn(async move {
                 let used = pool.admit(identity, settings, server);
-                let stderr = used.fleet.operator().stderr_of_first();
+                let stderr = used.fleet.operator().stderr_of_only_server();
                 let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
                 let tasks = pool.0.tasks.clone();
                 let stop = pool.0.ending.clone();

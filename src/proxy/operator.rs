@@ -208,8 +208,8 @@ impl Operator<'_> {
         Ok(of_server.flat_map(|(_, upstream)| upstream.stderr().items()).collect())
     }
 
-    /// Returns the last lines of standard error of the first server, which change as it writes.
-    pub(crate) fn stderr_of_first(&self) -> Option<RecentLines> {
+    /// Returns the last lines of standard error of the only server, which change as it writes.
+    pub(crate) fn stderr_of_only_server(&self) -> Option<RecentLines> {
         let (_, upstream) = self.fleet.servers.instances().into_iter().next()?;
         Some(upstream.stderr())
     }

@@ -39,7 +39,7 @@ const MAX_RECENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The parameters of a fleet's telemetry.
 #[derive(Default)]
-pub(crate) struct TelemetryParts {
+pub(crate) struct TelemetryOptions {
     /// The fleet whose definitions models do not have to read; none if no model is served.
     pub fleet: Weak<Fleet>,
     pub logging: CallLogging,
@@ -49,7 +49,7 @@ pub(crate) struct TelemetryParts {
     pub export: Option<ExportSettings>,
 }
 
-/// The memory and the reports of one fleet.
+/// The telemetry of one fleet.
 pub(crate) struct FleetTelemetry {
     has_contents: bool,
     recent: Recent<Arc<CallRecord>>,
@@ -75,7 +75,7 @@ struct Outputs {
 impl FleetTelemetry {
     /// Makes the consumers, and the task that writes and exports what they collect. The task ends
     /// after [`Self::end`].
-    pub(crate) fn new(parts: TelemetryParts) -> (Arc<Self>, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(parts: TelemetryOptions) -> (Arc<Self>, impl Future<Output = ()> + Send) {
         let place = parts.log.filter(|_| parts.logging != CallLogging::Off);
         let (log, writer) = place.map(CallLogDirectory::open).unzip();
         let (exporter, task) = parts.export.map(Exporter::new).unzip();

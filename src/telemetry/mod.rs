@@ -1,5 +1,5 @@
-//! The memory and the reports of dormouse's work: each part is a fold over the events of a fleet.
-//! On the way of a message the end of a request is only noted.
+//! Telemetry: the log of calls, metrics, traces and savings, each a fold over the events of a
+//! fleet. On the way of a message the end of a request is only noted.
 
 mod call_log;
 mod call_record;
@@ -17,7 +17,7 @@ mod turn_record;
 
 pub(crate) use call_log::{CallLogDirectory, FollowedLog, LogEntry};
 pub(crate) use call_record::{CallOutcome, CallRecord, client_name};
-pub(crate) use fleet_telemetry::{FleetTelemetry, TelemetryParts};
+pub(crate) use fleet_telemetry::{FleetTelemetry, TelemetryOptions};
 pub(crate) use otlp::ExportSettings;
 pub(crate) use prometheus::CONTENT_TYPE as METRICS_CONTENT_TYPE;
 pub(crate) use savings::SavingsReport;

@@ -14,7 +14,7 @@ use crate::{
 
 /// Codes of JSON-RPC that are a mistake of the host, and no error of the server that answers
 /// (semantic conventions for MCP, attributes of the server's status).
-const MISTAKES_OF_HOSTS: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
+const CLIENT_ERROR_CODES: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
 /// Maximum length of a name in an attribute, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -27,7 +27,7 @@ pub(super) fn of_request(request: &EndedRequest) -> Attributes {
     let subject = request.subject.as_deref().filter(|_| !is_refused);
     let mut attributes = common(&request.method, subject, &request.client.version);
     let is_error = request.fault.filter(|fault| match fault {
-        CallFault::Refused(code) => !MISTAKES_OF_HOSTS.contains(code),
+        CallFault::Refused(code) => !CLIENT_ERROR_CODES.contains(code),
         _ => true,
     });
     attributes.extend(of_fault(request.fault, is_error));

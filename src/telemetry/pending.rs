@@ -11,9 +11,9 @@ use crate::{
     wire::Raw,
 };
 
-/// Number of ends with which the one who notes the next takes them all.
+/// Maximum number of pending ends. The caller that reaches it runs the folds.
 const MAX_PENDING: usize = 4096;
-/// The same for the size of the texts of calls, in bytes.
+/// Maximum size of the texts of pending calls, in bytes.
 const MAX_PENDING_BYTES: usize = 16 * 1024 * 1024;
 
 /// The end of a request.

@@ -12,7 +12,7 @@ use super::{
     inbound::ServerInbound,
     process::{ServerProcess, StdioPipes},
     server_pool::{JoinedServer, Joining, PooledConnection, ProcessServices},
-    stderr::{StderrTail, StderrTargets},
+    stderr::{StderrOutput, StderrTail},
 };
 use crate::{
     catalog::ServerCatalog,
@@ -102,7 +102,7 @@ impl OpenConnection for SystemOpener {
                         let pooled = PooledConnection::start(stream, inbound, outbox, limit, tasks);
                         return Ok(Box::new(pooled) as Box<dyn Carrier>);
                     }
-                    let output = StderrTargets { mask: Mask::of(config), recent: stderr.lines() };
+                    let output = StderrOutput { mask: Mask::of(config), recent: stderr.lines() };
                     Box::new(run_process(launch, output, inbound, outbox, self, tasks)?)
                 }
                 Transport::Http(remote) => {
@@ -137,7 +137,7 @@ impl SystemOpener {
 /// Starts a process, and the tasks that carry messages between its pipes and the connection.
 fn run_process(
     launch: &Launch,
-    output: StderrTargets,
+    output: StderrOutput,
     inbound: ServerInbound,
     outbox: Outbox,
     system: &SystemOpener,

@@ -19,7 +19,7 @@ use super::process_group::{group_exists, signal_group};
 use super::{
     AttemptError, Watchdog,
     carrier::{Carrier, CarrierFuture, ShutdownPolicy},
-    stderr::{StderrReader, StderrTargets},
+    stderr::{StderrOutput, StderrReader},
     strays::{self, MARK_VARIABLE},
 };
 use crate::{base::run_blocking, config::Launch, peer::Peer, wire::standard_streams};
@@ -50,7 +50,7 @@ impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
         launch: &Launch,
-        output: StderrTargets,
+        output: StderrOutput,
         lineage: Option<&str>,
         watchdog: &Watchdog,
         tasks: &TaskTracker,

@@ -59,7 +59,7 @@ pub(super) struct StderrReader {
 }
 
 /// The receiver of the lines, and the secrets that it does not get.
-pub(super) struct StderrTargets {
+pub(super) struct StderrOutput {
     /// Removes secrets that the server repeats.
     pub(super) mask: Mask,
     pub(super) recent: RecentLines,
@@ -74,7 +74,7 @@ struct StderrLines {
 
 impl StderrReader {
     /// Starts to read.
-    pub(super) fn listen(server: String, stderr: ChildStderr, targets: StderrTargets) -> Self {
+    pub(super) fn listen(server: String, stderr: ChildStderr, targets: StderrOutput) -> Self {
         let lines = Arc::<Lock<StderrLines>>::default();
         // Aborted on drop, since a grandchild may keep the pipe open forever.
         let listener = tokio::spawn(listen(server, stderr, targets, lines.clone())).abort_handle();
@@ -146,10 +146,10 @@ fn names_error(line: &str) -> bool {
 async fn listen(
     server: String,
     stderr: ChildStderr,
-    targets: StderrTargets,
+    targets: StderrOutput,
     kept: Arc<Lock<StderrLines>>,
 ) {
-    let StderrTargets { mask, recent } = targets;
+    let StderrOutput { mask, recent } = targets;
     let mut lines = LineReader::new(stderr, MAX_LINE_BYTES);
     let mut allowance = LogAllowance::new();
     while let Ok(Some(line)) = lines.next().await {

@@ -38,16 +38,12 @@ pub(super) async fn admit(State(page): State<Page>, request: Request) -> Respons
     }
     let body = axum::body::to_bytes(request.into_body(), MAX_FORM_BYTES).await;
     let cookie = body.ok().and_then(|body| page.entrance.admit(&token(&body)?));
-    match cookie {
-        Some(cookie) => {
-            let headers = [(SET_COOKIE, cookie), (LOCATION, HTTP_PATH.to_owned())];
-            (StatusCode::SEE_OTHER, headers).into_response()
-        }
-        None => {
-            let why = "<p role=\"alert\">This is not one of the tokens.</p>";
-            answer(StatusCode::UNAUTHORIZED, why)
-        }
-    }
+    let Some(cookie) = cookie else {
+        let why = "<p role=\"alert\">This is not one of the tokens.</p>";
+        return answer(StatusCode::UNAUTHORIZED, why);
+    };
+    let headers = [(SET_COOKIE, cookie), (LOCATION, HTTP_PATH.to_owned())];
+    (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 fn token(body: &Bytes) -> Option<String> {

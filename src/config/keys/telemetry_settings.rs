@@ -1,11 +1,11 @@
-//! The keys about the memory of dormouse's work.
+//! The keys for telemetry.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{KeyGroup, key_class::AT_NEXT_START};
 
-/// The rules for the memory of dormouse's work.
+/// The settings for telemetry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TelemetrySettings {
@@ -16,7 +16,7 @@ pub struct TelemetrySettings {
 
 impl KeyGroup for TelemetrySettings {}
 
-/// The members of a call in the log.
+/// How much of each call the log keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallLogging {
