@@ -214,7 +214,17 @@ impl Operator<'_> {
         Some(upstream.stderr())
     }
 
-    /// Returns the enabled servers with their catalogs, as far as those are known.
+    /// Returns the enabled servers with the last catalogs that are stored on disk.
+    pub(crate) fn stored_catalogs(&self) -> Vec<(Arc<ServerConfig>, ServerCatalog)> {
+        let roster = self.fleet.servers.roster();
+        let enabled = roster.all().filter(|(_, slot)| slot.shown.enabled);
+        let stored = enabled.filter_map(|(id, slot)| {
+            Some((slot.config.clone(), self.fleet.catalog_memory.last(id)?))
+        });
+        stored.collect()
+    }
+
+    /// Returns the enabled servers with their catalogs, as far as those are in memory.
     pub(crate) fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
         let roster = self.fleet.servers.roster();
         let enabled = roster.all().filter(|(_, slot)| slot.shown.enabled);

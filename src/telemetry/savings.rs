@@ -89,9 +89,9 @@ impl Savings {
             return;
         };
         let stored = run_blocking(move || {
-            let servers = fleet.operator().overview().into_iter();
-            let bytes = servers.filter_map(|server| {
-                Some((server.config.name.clone(), server.inventory?.bytes as u64))
+            let servers = fleet.operator().stored_catalogs().into_iter();
+            let bytes = servers.map(|(config, catalog)| {
+                (config.name.clone(), definition_bytes(&config, &catalog))
             });
             bytes.collect()
         });

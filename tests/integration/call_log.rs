@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DaemonHome, Host, Server};
+use crate::support::{DaemonHome, Host, Server, at_terminal};
 
 /// Returns the calls that `dormouse log` prints.
 async fn logged(home: &DaemonHome, arguments: &[&str]) -> Vec<Value> {
@@ -71,4 +71,21 @@ async fn contents_are_kept_without_the_secrets_of_the_config() {
         assert!(!masked.contains(part), "{part} is in the log");
     }
     assert!(calls[1]["arguments"].as_str().unwrap().len() > 1000);
+}
+
+#[tokio::test]
+async fn live_view_shows_calls_and_leaves_the_terminal_as_it_was() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).serve().await;
+    echo(&mut host, "a", "x").await;
+    logged_at_last(&home, 1).await;
+    let top = home.prepare(&["top"]);
+    let top = top.as_std();
+    let mut shell = tokio::process::Command::new("sh");
+    let script = "before=$(stty -a); \"$@\"; [ \"$(stty -a)\" = \"$before\" ] && echo unchanged";
+    shell.args(["-c", script, "sh"]).arg(top.get_program()).args(top.get_args());
+    shell.envs(top.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let shown = at_terminal(shell, &[("a/echo", ""), ("q: quit", "q")]).await;
+    assert!(shown.contains("hosts: 1 (test 1)"), "{shown}");
+    assert!(shown.trim_end().ends_with("unchanged"), "{shown}");
 }

@@ -27,11 +27,17 @@ pub fn redacted(text: &str) -> String {
         ("/callback?", word, "/callback?<query>"),
         (", process ", number, ", process <id>"),
         ("(os error ", number, "(os error <code>"),
+        // The pauses between calls decide how many turns there are.
+        ("saved: ", rest_of_line, "saved: <size and turns>"),
         ("dormouse.json:1:", far_column, "dormouse.json:1:<column>"),
     ] {
         text = replaced(&text, start, length, replacement);
     }
     without_durations(&text)
+}
+
+fn rest_of_line(text: &str) -> Option<usize> {
+    Some(text.lines().next().unwrap_or_default().len())
 }
 
 /// Returns the length of a hash in hexadecimal digits.
