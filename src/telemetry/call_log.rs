@@ -222,7 +222,13 @@ fn append(
         serde_json::to_writer(&mut lines, entry)?;
         lines.push(b'\n');
     }
-    open.file.write_all(&lines)?;
+    if let Err(error) = open.file.write_all(&lines) {
+        // A disk that is full must not get a new file with each attempt.
+        if open.file.metadata().is_ok_and(|it| it.len() == 0) {
+            let _ = fs::remove_file(&open.path);
+        }
+        return Err(error);
+    }
     Ok(open)
 }
 
@@ -264,7 +270,8 @@ impl FollowedLog {
 
 /// Reads the entries from `position` on, and moves it behind them.
 fn read_from(path: &Path, position: &mut u64, entries: &mut Vec<LogEntry>) -> io::Result<()> {
-    if path.metadata()?.len() <= *position {
+    let metadata = path.metadata()?;
+    if !metadata.is_file() || metadata.len() <= *position {
         return Ok(());
     }
     let mut file = File::open(path)?;

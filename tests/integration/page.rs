@@ -1,12 +1,12 @@
 //! The page in the browser: who may open it, and what its requests do. `scripts/page` tests what a
 //! browser shows of it.
 
-use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect::Policy};
+use reqwest::{Method, RequestBuilder, StatusCode, redirect::Policy};
 use serde_json::{Value, json};
 
 use crate::support::{
     Authority, DaemonHome, OpenPage, Page, Program, Proxy, Server, User, eventually, http_client,
-    text_of, visit,
+    http_client_builder, text_of, visit,
 };
 
 async fn page(home: &DaemonHome) -> Page {
@@ -35,6 +35,8 @@ async fn page_is_open_to_the_first_browser_alone() {
     let opening = page.opening.clone();
     let rebound = [("host", "rebound.example")];
     assert_eq!(status_of(&opening, &rebound).await, StatusCode::FORBIDDEN);
+    let looked = http_client().head(&opening).send().await.unwrap();
+    assert_eq!(looked.status(), StatusCode::METHOD_NOT_ALLOWED, "a look does not use it up");
     let page = page.open().await;
     assert_eq!(status_of(&opening, &[]).await, StatusCode::UNAUTHORIZED, "it works once");
     let cookie = ("cookie", page.cookie.as_str());
@@ -254,17 +256,33 @@ async fn secrets_are_not_on_the_page() {
     assert!(!refused.contains(SECRET), "{refused}");
 }
 
-/// Sends the form of the page over HTTP. Returns the status of the answer, and its cookie.
-async fn sign_in(program: &Program, token: &str) -> (StatusCode, Option<String>) {
-    let address = program.url("/ui/sign-in").await;
-    let client = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
-    let request = client.post(address);
+/// A browser that has signed in to the page over HTTP.
+struct SignedIn {
+    /// The address of the page, with a slash at the end.
+    page: String,
+    cookie: String,
+}
+
+/// Sends the form of the page over HTTP, as a page at this origin does. Returns the status of a
+/// refusal.
+async fn sign_in(program: &Program, origin: &str, token: &str) -> Result<SignedIn, StatusCode> {
+    let client = http_client_builder().redirect(Policy::none()).build().expect("a client");
+    let request = client.post(program.url("/ui/sign-in").await).header("origin", origin);
+    let (_, host) = origin.split_once("://").expect("an origin");
+    let request = request.header("host", host);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
-    let origin = program.url("").await;
-    let request = request.header("origin", origin.trim_end_matches('/'));
     let answer = request.body(format!("token={token}")).send().await.expect("an answer");
-    let cookie = answer.headers().get("set-cookie").map(|it| it.to_str().unwrap().to_owned());
-    (answer.status(), cookie)
+    if answer.status() != StatusCode::SEE_OTHER {
+        return Err(answer.status());
+    }
+    let header = |name: &str| answer.headers()[name].to_str().expect("ASCII").to_owned();
+    let (location, cookie) = (header("location"), header("set-cookie"));
+    assert!(
+        cookie.ends_with(&format!("; Path={location}; HttpOnly; SameSite=Strict")),
+        "other ports of this host must not get it: {cookie}"
+    );
+    let cookie = cookie.split(';').next().expect("a pair").to_owned();
+    Ok(SignedIn { page: program.url(&location).await, cookie })
 }
 
 #[tokio::test]
@@ -272,27 +290,37 @@ async fn page_over_http_is_open_to_operators() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::with([Server::lazy("a")]).at_home(home.path());
     let program = proxy.set("apiTokens", json!(["of-operators"])).start_http();
-    let page = program.url("/ui/").await;
-    let overview = program.url("/ui/api/overview").await;
-    assert_eq!(status_of(&overview, &[]).await, StatusCode::UNAUTHORIZED);
-    let form = http_client().get(&page).send().await.unwrap();
+    let form = http_client().get(program.url("/ui/").await).send().await.unwrap();
     assert!(form.url().path().ends_with("/ui/sign-in"), "{}", form.url());
     assert!(form.text().await.unwrap().contains("<input name=\"token\""));
-    assert_eq!(sign_in(&program, "guessed").await, (StatusCode::UNAUTHORIZED, None));
-    let (_, cookie) = sign_in(&program, "of-operators").await;
-    let cookie = cookie.expect("the browser is admitted");
-    assert!(cookie.ends_with("; Path=/ui/; HttpOnly; SameSite=Strict"), "{cookie}");
-    let cookie = cookie.split(';').next().unwrap();
-    let shown = http_client().get(&overview).header("cookie", cookie).send().await.unwrap();
+    let origin = program.url("").await.trim_end_matches('/').to_owned();
+    let guessed = sign_in(&program, &origin, "guessed").await;
+    assert_eq!(guessed.err(), Some(StatusCode::UNAUTHORIZED));
+    let SignedIn { page, cookie } = sign_in(&program, &origin, "of-operators").await.unwrap();
+    let overview = format!("{page}api/overview");
+    assert_eq!(status_of(&overview, &[]).await, StatusCode::UNAUTHORIZED);
+    let shown = http_client().get(&overview).header("cookie", &cookie).send().await.unwrap();
     let shown: Value = serde_json::from_slice(&shown.bytes().await.unwrap()).unwrap();
-    assert_eq!(shown["servers"][0]["name"], "a", "{shown}");
-    let load = program.url("/ui/api/servers/a/load").await;
-    let loaded = http_client().post(&load).header("cookie", cookie).header("dormouse-page", "1");
-    assert_eq!(loaded.send().await.unwrap().status(), StatusCode::OK);
-    let other = [("cookie", cookie), ("origin", "http://localhost:1")];
+    assert_eq!((&shown["servers"][0]["name"], &shown["hasSignIn"]), (&json!("a"), &json!(true)));
+    let load = http_client().post(format!("{page}api/servers/a/load"));
+    let loaded = load.header("cookie", &cookie).header("dormouse-page", "1").send().await.unwrap();
+    assert_eq!(loaded.status(), StatusCode::OK);
+    let other = [("cookie", cookie.as_str()), ("origin", "http://localhost:1")];
     assert_eq!(status_of(&overview, &other).await, StatusCode::FORBIDDEN);
     let api = program.url("/api/v1/status").await;
-    assert_eq!(status_of(&api, &[("cookie", cookie)]).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(status_of(&api, &[("cookie", &cookie)]).await, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn page_behind_a_proxy_needs_only_its_host_name() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = Proxy::with([Server::lazy("a")]).at_home(home.path());
+    let proxy = proxy.set("apiTokens", json!(["t"])).set("allowedHosts", json!(["d.example"]));
+    let program = proxy.start_http();
+    let signed_in = sign_in(&program, "https://d.example", "t").await;
+    assert!(signed_in.is_ok());
+    let other = sign_in(&program, "https://other.example", "t").await;
+    assert_eq!(other.err(), Some(StatusCode::FORBIDDEN));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The process that serves the page, and the routes of the page for a process that serves HTTP.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use axum::Router;
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     auth::Browser,
     cli::{
-        arguments::UiArguments, runtime, settings, shared_flags::Options,
+        arguments::UiArguments, output::is_output_lost, runtime, settings, shared_flags::Options,
         signals::cancel_when_asked,
     },
     config::ConfigFile,
@@ -34,7 +34,11 @@ pub(in crate::cli) fn run(options: &Options, typed: &UiArguments) -> anyhow::Res
     settings::parse(&file, options)?;
     let logins = PageLogins::new(settings::auth(Some(&file), options));
     let view = Arc::new(ConfigView::new(options.clone(), &file));
-    runtime()?.block_on(serve(typed, view, logins))?;
+    let runtime = runtime()?;
+    let served = runtime.block_on(serve(typed, view, logins));
+    // A request may still wait for a process that hangs.
+    runtime.shutdown_background();
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,6 +53,9 @@ pub(in crate::cli) fn router_over_http(
     let view = Arc::new(ConfigView::new(options.clone(), file));
     routes::with_tokens(Page { entrance, view, logins: None })
 }
+
+/// Maximum time to answer requests in flight when the command ends.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves the page until a signal asks the process to end.
 async fn serve(
@@ -68,13 +75,21 @@ async fn serve(
     let is_opened = !typed.no_browser && Browser::Here.open(&address).await;
     if is_opened {
         errln!("A browser should have opened this address.");
+    } else if is_output_lost() {
+        bail!("cannot print the address of the page");
     } else {
         errln!("Open this address in a browser.");
     }
     errln!("It works once, for one browser. Press Ctrl-C to end the page.");
     let page = Page { entrance: Arc::new(entrance), view, logins: Some(logins.clone()) };
     let router = routes::with_ticket(page);
-    serve_connections(listener, router, stop).await;
+    tokio::select! {
+        () = serve_connections(listener, router, stop.clone()) => {}
+        () = async {
+            stop.cancelled().await;
+            tokio::time::sleep(DRAIN_TIMEOUT).await;
+        } => {}
+    }
     logins.end().await;
     Ok(())
 }

@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -50,6 +51,8 @@ const BRIEF_STATUS: &str = "/status?brief=true";
 /// The config that the page is for.
 pub(super) struct ConfigView {
     options: Options,
+    /// The config with which the page was opened.
+    path: PathBuf,
     calls: CallFeed,
     stored: Lock<Option<StoredReports>>,
 }
@@ -78,17 +81,21 @@ struct PresentConfig {
 
 impl ConfigView {
     pub(super) fn new(options: Options, file: &ConfigFile) -> Self {
-        // The page stays with this config, whatever is found later.
-        let options = Options { config: Some(file.path.clone()), ..options };
         Self {
             options,
+            path: file.path.clone(),
             calls: CallFeed::new(settings::call_log_directory(file)),
             stored: Lock::default(),
         }
     }
 
     fn file(&self) -> Result<ConfigFile, ApiError> {
-        settings::find_trusted(&self.options).map_err(|error| unusable(&error))
+        let file = settings::find_trusted(&self.options).map_err(|error| unusable(&error))?;
+        if file.path != self.path {
+            let path = file.path.display();
+            return Err(conflict(format!("the config is {path} now: open the page again")));
+        }
+        Ok(file)
     }
 
     fn present(&self) -> Result<PresentConfig, ApiError> {

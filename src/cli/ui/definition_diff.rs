@@ -8,6 +8,9 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::catalog::{DefinitionChange, watched_part};
 
+/// Maximum number of lines of one definition. A browser can show no more at once.
+const MAX_LINES: usize = 5000;
+
 /// A tool whose definition differs from the one that was first seen or approved.
 #[derive(Serialize)]
 pub(super) struct DefinitionDiff {
@@ -64,7 +67,7 @@ impl DefinitionVariant {
             Some(before) => lines_between(before, &now),
             None => now.lines().map(|line| DiffLine::new(LineChange::Same, line)).collect(),
         };
-        Self { is_earlier_known: before.is_some(), lines }
+        Self { is_earlier_known: before.is_some(), lines: bounded(lines) }
     }
 }
 
@@ -72,6 +75,17 @@ impl DiffLine {
     fn new(change: LineChange, text: &str) -> Self {
         Self { change, text: text.to_owned() }
     }
+}
+
+/// Returns the first lines, with the number of the others.
+fn bounded(mut lines: Vec<DiffLine>) -> Vec<DiffLine> {
+    let others = lines.len().saturating_sub(MAX_LINES);
+    if others > 0 {
+        lines.truncate(MAX_LINES);
+        let note = format!("… {others} more lines: run `dormouse approve --dry-run`");
+        lines.push(DiffLine::new(LineChange::Same, &note));
+    }
+    lines
 }
 
 fn lines_between(before: &str, now: &str) -> Vec<DiffLine> {

@@ -19,7 +19,7 @@ use url::Url;
 use crate::{
     base::{Lock, random_token},
     config::is_loopback,
-    downstream::http::only_value,
+    downstream::http::{RefusalLog, only_value},
 };
 
 /// Number of random bytes of a ticket, a path and a session.
@@ -30,7 +30,7 @@ const COOKIE_NAME: &str = "dormouse";
 const PAGE_HEADER: HeaderName = HeaderName::from_static("dormouse-page");
 /// The header in which browsers say where a request comes from (Fetch Metadata).
 const SITE_HEADER: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// The path of the page of a process that serves hosts over HTTP.
+/// The path at which a process that serves hosts over HTTP sends users to the form.
 pub(super) const HTTP_PATH: &str = "/ui/";
 
 /// The access to one page.
@@ -39,6 +39,7 @@ pub(super) struct Entrance {
     /// With a slash at both ends.
     path: String,
     session: String,
+    refusals: RefusalLog,
 }
 
 /// What opens the page.
@@ -68,13 +69,15 @@ impl Entrance {
         (Self::new(key, format!("/{}/", random_token::<SECRET_BYTES>())), ticket)
     }
 
-    /// Makes a page for those who have a token for the API.
+    /// Makes a page for those who have a token for the API, at a secret path below [`HTTP_PATH`].
     pub(super) fn with_tokens(tokens: Vec<String>) -> Self {
-        Self::new(Key::Tokens(tokens), HTTP_PATH.to_owned())
+        let path = format!("{HTTP_PATH}{}/", random_token::<SECRET_BYTES>());
+        Self::new(Key::Tokens(tokens), path)
     }
 
     fn new(key: Key, path: String) -> Self {
-        Self { key, path, session: random_token::<SECRET_BYTES>() }
+        let refusals = RefusalLog::default();
+        Self { key, path, session: random_token::<SECRET_BYTES>(), refusals }
     }
 
     /// Returns the path of the page, with a slash at both ends.
@@ -83,7 +86,7 @@ impl Entrance {
     }
 
     /// Returns the cookie for a browser that has shown a key. A ticket is used up. Returns `None`
-    /// for another text, or if the ticket was used before.
+    /// for another text, which is logged, or if the ticket was used before.
     pub(super) fn admit(&self, shown: &str) -> Option<String> {
         match &self.key {
             Key::Ticket(ticket) => {
@@ -92,7 +95,10 @@ impl Entrance {
             Key::Tokens(tokens) => {
                 // All are compared, so that the time taken does not tell which one is near.
                 let same = tokens.iter().filter(|token| is_same(token, shown));
-                (same.count() > 0).then_some(())?;
+                if same.count() == 0 {
+                    self.refusals.note(HTTP_PATH);
+                    return None;
+                }
             }
         }
         let Self { session, path, .. } = self;

@@ -6,7 +6,7 @@ use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Path, Query, Request, State},
     http::{
-        HeaderValue, StatusCode,
+        HeaderValue, Method, StatusCode,
         header::{
             CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, REFERRER_POLICY,
             SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
@@ -27,7 +27,7 @@ use super::{
     entrance::{HTTP_PATH, Refusal},
     overview::Overview,
     page::{Page, PageResult},
-    sign_in::{self, SIGN_IN},
+    sign_in::{self, SIGN_IN_PATH},
 };
 use crate::{
     base::with_causes,
@@ -60,13 +60,13 @@ pub(super) fn with_ticket(page: Page) -> Router {
         .layer(map_response(with_headers))
 }
 
-/// Builds the routes of a page at [`HTTP_PATH`] that tokens open.
+/// Builds the routes of a page that tokens open, and those of its form below [`HTTP_PATH`].
 pub(super) fn with_tokens(page: Page) -> Router {
     let without_slash = HTTP_PATH.trim_end_matches('/');
-    let sign_in_path = format!("{HTTP_PATH}{SIGN_IN}");
     let door = Router::new()
-        .route(without_slash, get(|| async { Redirect::permanent(HTTP_PATH) }))
-        .route(&sign_in_path, get(sign_in::form).post(sign_in::admit))
+        .route(without_slash, get(|| async { Redirect::to(SIGN_IN_PATH) }))
+        .route(HTTP_PATH, get(|| async { Redirect::to(SIGN_IN_PATH) }))
+        .route(SIGN_IN_PATH, get(sign_in::form).post(sign_in::admit))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(page.clone());
     router(page).layer(map_response(with_headers)).merge(door)
@@ -105,8 +105,9 @@ async fn check(State(page): State<Page>, request: Request, next: Next) -> Respon
     let Page { entrance, .. } = page;
     match entrance.check(&request) {
         Ok(()) => next.run(request).await,
-        Err(Refusal::NotSignedIn) if request.uri().path() == HTTP_PATH => {
-            Redirect::to(SIGN_IN).into_response()
+        // A browser that has an old address.
+        Err(Refusal::NotSignedIn) if request.uri().path() == entrance.path() => {
+            Redirect::to(SIGN_IN_PATH).into_response()
         }
         Err(refusal) => ApiError::from(refusal).into_response(),
     }
@@ -131,6 +132,10 @@ async fn open(
     Path(ticket): Path<String>,
     request: Request,
 ) -> Response {
+    // A program that looks whether the address exists must not use the ticket up.
+    if *request.method() == Method::HEAD {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
     if let Err(refusal) = entrance.check_origin(&request) {
         return ApiError::from(refusal).into_response();
     }

@@ -1,5 +1,7 @@
 //! The form with which a user signs in to the page over HTTP.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{Request, State},
@@ -10,11 +12,12 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 
-use super::{entrance::HTTP_PATH, page::Page};
+use super::page::Page;
 use crate::control::ApiError;
 
-/// The name of the form below the page.
-pub(super) const SIGN_IN: &str = "sign-in";
+pub(super) const SIGN_IN_PATH: &str = "/ui/sign-in";
+/// Delay of the answer to a wrong token.
+const REFUSAL_DELAY: Duration = Duration::from_millis(500);
 /// The form is plain HTML, which posts to its own address.
 const POLICY: &str =
     "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -39,10 +42,11 @@ pub(super) async fn admit(State(page): State<Page>, request: Request) -> Respons
     let body = axum::body::to_bytes(request.into_body(), MAX_FORM_BYTES).await;
     let cookie = body.ok().and_then(|body| page.entrance.admit(&token(&body)?));
     let Some(cookie) = cookie else {
+        tokio::time::sleep(REFUSAL_DELAY).await;
         let why = "<p role=\"alert\">This is not one of the tokens.</p>";
         return answer(StatusCode::UNAUTHORIZED, why);
     };
-    let headers = [(SET_COOKIE, cookie), (LOCATION, HTTP_PATH.to_owned())];
+    let headers = [(SET_COOKIE, cookie), (LOCATION, page.entrance.path().to_owned())];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 

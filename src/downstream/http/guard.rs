@@ -62,7 +62,7 @@ pub(super) struct GuardState {
 
 /// Logs requests without a valid token, at a limited rate.
 #[derive(Default)]
-pub(super) struct RefusalLog(Lock<RefusalCount>);
+pub(crate) struct RefusalLog(Lock<RefusalCount>);
 
 #[derive(Default)]
 struct RefusalCount {
@@ -76,7 +76,7 @@ impl RefusalLog {
 
     /// Counts a refused request. The token that it carried stays out of the log, because it may be
     /// a valid one with a typo.
-    fn note(&self, path: &str) {
+    pub(crate) fn note(&self, path: &str) {
         let mut refused = self.0.lock();
         refused.count += 1;
         if refused.last_logged.is_some_and(|last| last.elapsed() < Self::LOG_INTERVAL) {

@@ -24,5 +24,5 @@ mod sessions;
 mod stream;
 
 pub(crate) use connections::serve as serve_connections;
-pub(crate) use guard::{HttpAccess, only_value};
+pub(crate) use guard::{HttpAccess, RefusalLog, only_value};
 pub(crate) use http_server::{HttpRoutes, bind, serve};

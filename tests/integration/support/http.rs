@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -33,9 +33,13 @@ enum Framing {
 }
 
 pub fn client() -> Client {
+    client_builder().build().expect("a client")
+}
+
+pub fn client_builder() -> ClientBuilder {
     // Another test in this process may have installed the provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().expect("a client")
+    Client::builder().no_proxy()
 }
 
 impl HttpWire {

@@ -32,7 +32,7 @@ pub use daemon::{DaemonHome, by_daemon, echo};
 pub use golden::Golden;
 pub use home::{AppFixture, Home, USER_CONFIG, app_files};
 pub use host::{Host, ModernHost, text_of};
-pub use http::client as http_client;
+pub use http::{client as http_client, client_builder as http_client_builder};
 pub use page::{OpenPage, Page};
 pub use processes::{descendants, eventually, is_alive, peak_memory};
 pub use program::Program;
