@@ -307,6 +307,9 @@ async fn page_over_http_is_open_to_operators() {
     assert_eq!(loaded.status(), StatusCode::OK);
     let other = [("cookie", cookie.as_str()), ("origin", "http://localhost:1")];
     assert_eq!(status_of(&overview, &other).await, StatusCode::FORBIDDEN);
+    let of_earlier_process = program.url("/ui/another-path/api/overview").await;
+    let status = status_of(&of_earlier_process, &[("cookie", &cookie)]).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
     let api = program.url("/api/v1/status").await;
     assert_eq!(status_of(&api, &[("cookie", &cookie)]).await, StatusCode::UNAUTHORIZED);
 }

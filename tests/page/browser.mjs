@@ -18,15 +18,16 @@ const ARGUMENTS = [
 ];
 
 export const launch = () =>
-  chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
+  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGUMENTS });
 
 /**
  * Opens an address, runs `check(page, context)` and closes the page.
- * Options: `fragment`, `width`, `height`, `scheme`, `allowed` (a pattern of console messages that
- * the test causes).
+ * Options: `fragment`, `width`, `height`, `scheme`, `hasClock` (`page.clock` sets the time), and
+ * `allowed` (a pattern of console messages that the test causes).
  */
 export async function openPage(browser, url, options, check) {
-  const { fragment = "", width = 1440, height = 900, scheme = "light", allowed = null } = options;
+  const { fragment = "", width = 1440, height = 900, scheme = "light" } = options;
+  const { hasClock = false, allowed = null } = options;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
   const page = await context.newPage();
   page.setDefaultTimeout(8000);
@@ -38,6 +39,7 @@ export async function openPage(browser, url, options, check) {
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("dialog", (dialog) => problems.push(`dialog: ${dialog.message()}`));
   try {
+    if (hasClock) await page.clock.install();
     await page.goto(`${url}${fragment}`);
     await check(page, context);
     assert.deepEqual(

@@ -1,22 +1,14 @@
-// The page in front of the real program. `page.test.mjs` tests the page itself, in more states.
+// The page in front of the real program. The other files test the page itself, in more states.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { assertAccessible, assertFitsWidth, launch, openPage } from "./browser.mjs";
+import { describe, test } from "node:test";
+import { assertAccessible, assertFitsWidth, openPage } from "./browser.mjs";
 import { Dormouse, fixture } from "./dormouse.mjs";
+import { details, eventually, row, useBrowser, view } from "./support.mjs";
 
-let browser;
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
+const use = useBrowser();
 
-const row = (page, name) =>
-  page
-    .getByRole("row")
-    .filter({ has: page.getByRole("rowheader").getByRole("link", { name, exact: true }) });
 const state = (page, name, word) => row(page, name).getByText(word, { exact: true }).waitFor();
-const details = (page, name) => page.getByRole("dialog", { name, exact: true });
 
 /**
  * Opens a view of the page of a user with these servers, runs `check({page, dormouse})`, and ends
@@ -25,29 +17,12 @@ const details = (page, name) => page.getByRole("dialog", { name, exact: true });
 async function withDormouse(servers, options, check) {
   const dormouse = await Dormouse.start(servers, options);
   try {
-    await openPage(browser, dormouse.url, options, async (page) => {
-      if (options.view)
-        await page
-          .getByRole("navigation", { name: "Views" })
-          .getByRole("link", { name: options.view })
-          .click();
+    await openPage(use.browser, dormouse.url, options, async (page) => {
+      if (options.view) await view(page, options.view).click();
       await check({ page, dormouse });
     });
   } finally {
     await dormouse.close();
-  }
-}
-
-async function eventually(read, expected) {
-  const deadline = Date.now() + 20_000;
-  for (;;) {
-    const value = await read();
-    try {
-      return assert.deepEqual(value, expected);
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
@@ -56,7 +31,7 @@ describe("the address of the page", () => {
     withDormouse({ a: fixture() }, {}, async ({ page, dormouse }) => {
       await row(page, "a").waitFor();
       assert.match(page.url(), /\/[\w-]{32}\/$/);
-      const other = await browser.newContext();
+      const other = await use.browser.newContext();
       const stranger = await other.newPage();
       assert.equal((await stranger.goto(dormouse.url)).status(), 401);
       await stranger.getByText("This address has been used").waitFor();
@@ -154,7 +129,7 @@ describe("a tool", () => {
       await dormouse.startHost();
       assert.equal((await dormouse.call("a/echo")).isError, true, "it is blocked");
       await page.getByRole("link", { name: "a", exact: true }).click();
-      const difference = details(page, "a").getByRole("group", { name: "Difference of echo" });
+      const difference = details(page, "a").getByRole("group", { name: "Changes to echo" });
       await difference.getByRole("deletion").filter({ hasText: "First." }).waitFor();
       await difference.getByRole("insertion").filter({ hasText: "Other." }).waitFor();
       await details(page, "a").getByRole("button", { name: "Approve echo" }).click();
@@ -204,7 +179,8 @@ describe("the other views", () => {
       await region
         .getByText(/\b[1-9][\d,]* tokens?\b/)
         .first()
-        .waitFor();
+        // The page reads the savings every 10 seconds.
+        .waitFor({ timeout: 15_000 });
     }));
 });
 

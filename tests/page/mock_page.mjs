@@ -6,8 +6,8 @@ import { call } from "./mock/scenarios.mjs";
 
 /**
  * Scenarios: "states" (a server in each state), "many" (100 servers with 50 tools each), "huge"
- * (5,000 tools in one server), "none" (no process runs), "hostile" (texts that attack), "empty" (no
- * server), "callLogOff".
+ * (5,000 tools in one server), "none" (no process runs), "variants" (a tool with two new
+ * definitions), "hostile" (texts that attack), "empty" (no server), "callLogOff".
  */
 async function startBackend(scenario) {
   let mock = await startMock(scenario);
@@ -24,14 +24,36 @@ async function startBackend(scenario) {
     changeDefinition(name, tool) {
       const change = find(name).changes.find((entry) => entry.tool === tool);
       change.definition += "-again";
-      change.lines = [{ change: "added", text: "the newest definition" }];
+      const lines = [{ change: "added", text: "the newest definition" }];
+      change.variants = [{ isEarlierKnown: true, lines }];
     },
     addCalls(...calls) {
       for (const fields of calls)
         mock.world.calls.push(call(0, { at: new Date().toISOString(), ...fields }));
     },
-    stopProcesses: () => (mock.world.processes = []),
-    /** Answers requests such as "calls" or "savings" with an error. */
+    /** Sets fields of the overview, such as `{processes: []}`. */
+    changeWorld: (fields) => Object.assign(mock.world, fields),
+    /** Sets fields of a tool, such as `{state: "hidden"}`. */
+    changeTool: (name, tool, fields) =>
+      Object.assign(
+        find(name).tools.find((entry) => entry.name === tool),
+        fields,
+      ),
+    /**
+     * Lets requests such as "stderr" or "load" wait until the returned function is called. Their
+     * answers are those of the moment of the request.
+     */
+    hold(kind) {
+      let resolve;
+      mock.holds[kind] = new Promise((given) => (resolve = given));
+      return () => {
+        delete mock.holds[kind];
+        resolve();
+      };
+    },
+    /** Ends a hold for new requests: those that wait go on waiting. */
+    letPass: (kind) => delete mock.holds[kind],
+    /** Answers requests such as "calls" or "savings" with an error; `null` ends that. */
     failRequests: (kind, error) => (mock.failures[kind] = error),
     endSession: () => (mock.hasEnded = true),
     resumeSession: () => (mock.hasEnded = false),

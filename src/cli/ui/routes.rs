@@ -14,7 +14,7 @@ use axum::{
     },
     middleware::{Next, from_fn_with_state, map_response},
     response::{Html, IntoResponse, Redirect, Response},
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,10 +66,20 @@ pub(super) fn with_tokens(page: Page) -> Router {
     let door = Router::new()
         .route(without_slash, get(|| async { Redirect::to(SIGN_IN_PATH) }))
         .route(HTTP_PATH, get(|| async { Redirect::to(SIGN_IN_PATH) }))
+        // The secret path of a process that has ended, in a browser that still shows its page.
+        .route(&format!("{HTTP_PATH}{{*rest}}"), any(from_earlier_process))
         .route(SIGN_IN_PATH, get(sign_in::form).post(sign_in::admit))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(page.clone());
     router(page).layer(map_response(with_headers)).merge(door)
+}
+
+/// Sends a browser to the form. Requests of a page that is still shown get an error.
+async fn from_earlier_process(request: Request) -> Response {
+    if request.uri().path().contains("/api/") {
+        return ApiError::from(Refusal::NotSignedIn).into_response();
+    }
+    Redirect::to(SIGN_IN_PATH).into_response()
 }
 
 /// Builds the routes of the page and of its API.

@@ -37,7 +37,7 @@ pub fn redacted(text: &str) -> String {
 }
 
 fn rest_of_line(text: &str) -> Option<usize> {
-    Some(text.lines().next().unwrap_or_default().len())
+    text.find('\n')
 }
 
 /// Returns the length of a hash in hexadecimal digits.

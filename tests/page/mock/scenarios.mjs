@@ -2,13 +2,14 @@
 
 const now = () => Math.floor(Date.now() / 1000);
 
-export const scenarios = { states, many, huge, none, hostile, empty, callLogOff };
+export const scenarios = { states, many, huge, none, variants, hostile, empty, callLogOff };
 
 function world(servers, more = {}) {
   return {
     version: "0.1.0",
     config: "/home/user/.config/dormouse/dormouse.json",
     callLog: "contents",
+    hasSignIn: false,
     processes: [
       { pid: 812, version: "0.1.0", hosts: 2, clients: ["claude-code 2.1.0", "opencode 1.0"] },
     ],
@@ -26,6 +27,7 @@ export function server(name, more = {}) {
     name,
     description: `${name} for tests. Use when a task needs ${name}.`,
     transport: "stdio",
+    startup: "lazy",
     enabled: true,
     state: "asleep",
     strikes: 0,
@@ -43,6 +45,8 @@ export function server(name, more = {}) {
     canLogIn: false,
     login: null,
     loginProgress: null,
+    inventory: null,
+    noise: null,
     changes: [],
     stderr: [`${name}: listening`],
     ...more,
@@ -63,9 +67,9 @@ export function tool(name, more = {}) {
   };
 }
 
-const ISSUE_CHANGE = {
-  tool: "create_issue",
-  definition: "d1",
+const change = (tool, definition, ...variants) => ({ tool, definition, variants });
+
+const ISSUE_CHANGE = change("create_issue", "d1", {
   isEarlierKnown: true,
   lines: [
     { change: "same", text: "{" },
@@ -80,17 +84,15 @@ const ISSUE_CHANGE = {
     { change: "same", text: '  "inputSchema": { "type": "object" }' },
     { change: "same", text: "}" },
   ],
-};
-const MERGE_CHANGE = {
-  tool: "merge_pull_request",
-  definition: "d2",
+});
+const MERGE_CHANGE = change("merge_pull_request", "d2", {
   isEarlierKnown: false,
   lines: [
-    { change: "added", text: "{" },
-    { change: "added", text: '  "name": "merge_pull_request"' },
-    { change: "added", text: "}" },
+    { change: "same", text: "{" },
+    { change: "same", text: '  "name": "merge_pull_request"' },
+    { change: "same", text: "}" },
   ],
-};
+});
 
 /** One server in each state. */
 function states() {
@@ -140,8 +142,9 @@ function states() {
         lastWake: null,
         calls: 0,
         wakes: 0,
+        tools: null,
       }),
-      server("slow", { state: "unloaded", loadTakes: 1500 }),
+      server("slow", { state: "unloaded" }),
       server("postgres", { state: "loading" }),
       server("broken", {
         state: "unloaded",
@@ -155,7 +158,6 @@ function states() {
         strikes: 3,
         lastError: "initialize: no answer within 30 s",
         tools: null,
-        tokens: null,
       }),
       server("metrics", {
         state: "backing-off",
@@ -171,7 +173,6 @@ function states() {
         canShare: false,
         transport: "http",
         tools: null,
-        tokens: null,
         description: "Issues and projects of Linear.",
       }),
       server("notion", {
@@ -184,6 +185,7 @@ function states() {
         login: {
           issuer: "https://auth.notion.example",
           scopes: ["read", "write"],
+          wanted: ["admin"],
           expiresAt: now() + 3000,
           renewable: true,
           usable: true,
@@ -241,10 +243,12 @@ function huge() {
   return world([server("huge", { state: "awake", tools: toolsOf("huge", 5000) })]);
 }
 
+/** The servers without a process: only the stored state is known. */
 function none() {
   const servers = states().servers.map((entry) => ({
     ...entry,
-    state: null,
+    state: entry.enabled ? null : "disabled",
+    canLogIn: entry.login !== null,
     awake: 0,
     memory: null,
     calls: 0,
@@ -256,6 +260,24 @@ function none() {
     strikes: 0,
   }));
   return world(servers, { processes: [], search: () => null });
+}
+
+/** A tool of two processes that offer different definitions of it. */
+function variants() {
+  const variant = (text) => ({
+    isEarlierKnown: true,
+    lines: [
+      { change: "removed", text: "Runs in /home/user/first." },
+      { change: "added", text },
+    ],
+  });
+  return world([
+    server("runner", {
+      state: "awake",
+      tools: [tool("run", { state: "blocked", changed: true })],
+      changes: [change("run", "d3", variant("Runs in /srv/one."), variant("Runs in /srv/two."))],
+    }),
+  ]);
 }
 
 const MARKUP = "<img src=x onerror=\"document.title='hacked'\">";
@@ -272,6 +294,14 @@ function hostile() {
     }),
     tool("long_".repeat(60), { description: "word".repeat(300) }),
     tool("عربي", { description: "أداة للبحث في المستندات" }),
+    tool("invisible", {
+      description:
+        "a\u034Fb\u180Bc\u2800d\uFE00e\uFFF0f\u{1D173}g\u{E0100}h\u{E0FFF}i " +
+        "❤\uFE0F 1\uFE0F\u20E3 x\uFE0F 👩\u200D🚀",
+    }),
+    tool("same name", { description: "The first of two." }),
+    tool("same name", { description: "The second of two." }),
+    tool("bare", { description: "" }),
   ];
   return world(
     [
@@ -282,12 +312,10 @@ function hostile() {
         lastError: `${MARKUP}\u001B[31mred`,
         stderr: [MARKUP, "\u001B[31mred\u001B[0m \u202Eabc"],
         changes: [
-          {
-            tool: MARKUP,
-            definition: "x",
+          change(MARKUP, "x", {
             isEarlierKnown: true,
             lines: [{ change: "added", text: `${MARKUP}\u202E` }],
-          },
+          }),
         ],
       }),
       server(evil, { description: "א ב ג \u202E left or right \u2066".repeat(3) }),
@@ -338,11 +366,12 @@ function savingsOf(servers) {
   const named = servers.slice(0, 12);
   return {
     estimator: "4 bytes per token",
-    turns: named.length ? sum("turns") : 0,
-    tokens: named.length ? sum("tokens") : 0,
+    // The processes started after the log began.
+    turns: named.length ? 21 : 0,
+    tokens: named.length ? 400_000 : 0,
     servers: named.map((entry, index) => ({
       server: entry.name,
-      tokens: Math.round(sum("tokens") / 2 ** (index + 1)),
+      tokens: Math.round(400_000 / 2 ** (index + 1)),
     })),
     hours: named.length ? hours : [],
   };
@@ -354,6 +383,7 @@ function searchTools(servers, query) {
     server: entry.name,
     tool: each?.name ?? null,
     description: (each ?? entry).description,
+    reasons: words,
   });
   return servers
     .flatMap((entry) => entry.tools?.map((each) => hit(entry, each)) ?? hit(entry))

@@ -25,9 +25,15 @@ class HttpError extends Error {
   }
 }
 
-/** Starts the mock; `world` can be changed while it runs. */
+/**
+ * Starts the mock; `world` can be changed while it runs. `failures` has an error for each kind of
+ * request that fails, and `holds` a promise for each kind that waits. Kinds are "overview",
+ * "calls", "savings", "search", and the last parts of addresses of servers, such as "stderr" and
+ * "load".
+ */
 export async function startMock(scenario, port = 0) {
-  const mock = { world: scenarios[scenario](), hasEnded: false, requests: [], failures: {} };
+  const world = scenarios[scenario]();
+  const mock = { world, hasEnded: false, requests: [], failures: {}, holds: {} };
   const listener = createServer((request, response) =>
     answer(mock, request, response).catch((error) => {
       send(response, error.status ?? 500, { error: error.message });
@@ -50,15 +56,24 @@ async function answer(mock, request, response) {
   const path = url.pathname.slice(TOKEN.length + 2);
   if (!path.startsWith("api/")) return sendFile(path || "index.html", response);
   mock.requests.push(`${request.method} ${path}${url.search}`);
-  if (mock.hasEnded) throw new HttpError(401, "run `dormouse ui` again");
+  if (mock.hasEnded) {
+    const way = mock.world.hasSignIn ? "sign in again" : "run `dormouse ui` again";
+    throw new HttpError(401, `the session of this page has ended: ${way}`);
+  }
   const parts = path.split("/").slice(1).map(decodeURIComponent);
-  if (mock.failures[parts[0]]) throw new HttpError(500, mock.failures[parts[0]]);
-  if (request.method === "GET")
-    return send(response, 200, read(mock.world, parts, url.searchParams));
+  const kind = parts[2] ?? parts[0];
+  // The answer is that of the moment of the request.
+  const held = mock.holds[kind];
+  if (mock.failures[kind]) throw new HttpError(500, mock.failures[kind]);
+  if (request.method === "GET") {
+    const body = structuredClone(read(mock.world, parts, url.searchParams));
+    await held;
+    return send(response, 200, body);
+  }
   if (request.headers["dormouse-page"] !== "1")
     throw new HttpError(403, "the header Dormouse-Page is missing");
   const body = await readBody(request);
-  send(response, 200, await act(mock.world, parts, body));
+  send(response, 200, await act(mock.world, parts, body, held));
 }
 
 async function sendFile(name, response) {
@@ -103,13 +118,14 @@ function read(world, [first, name, what], query) {
   throw new HttpError(404, "no such address");
 }
 
-function overview({ version, config, callLog, processes, servers }) {
+function overview({ version, config, callLog, hasSignIn, processes, servers }) {
   return {
     version,
     config,
     callLog,
+    hasSignIn,
     processes,
-    servers: servers.map(({ tools, changes, stderr, loadTakes, loadFails, ...rest }) => ({
+    servers: servers.map(({ tools, changes, stderr, loadFails, ...rest }) => ({
       ...rest,
       toolCounts: tools && countTools(tools),
     })),
@@ -125,14 +141,14 @@ function countTools(tools) {
   return counts;
 }
 
+/** The program keeps the last 500 calls. */
 function callsAfter({ calls }, after) {
-  const answer = calls.slice(after, after + 500);
-  return { next: after + answer.length, calls: answer };
+  return { next: calls.length, calls: calls.slice(Math.max(after, calls.length - 500)) };
 }
 
 function search(world, query) {
   const hits = world.search(query);
-  if (!hits) throw new HttpError(409, "no dormouse is running; start one of your hosts");
+  if (!hits) throw new HttpError(409, "no dormouse is running that could search");
   return { hits };
 }
 
@@ -142,8 +158,10 @@ function find(world, name) {
   return server;
 }
 
-async function act(world, [, name, verb], body) {
+async function act(world, [, name, verb], body, held) {
   const server = find(world, name);
+  if (verb === "load") server.state = "loading";
+  await held;
   if (verb === "tool-enabled") return enableTool(server, body.tool, body.enabled);
   await ACTIONS[verb](server, body);
   return verb === "login" ? { address: server.loginProgress.address } : {};
@@ -152,14 +170,14 @@ async function act(world, [, name, verb], body) {
 function enableTool(server, name, enabled) {
   const tool = server.tools.find((entry) => entry.name === name);
   if (!tool) throw new HttpError(404, `unknown tool ${name}`);
-  tool.state = enabled ? "shown" : "hidden";
+  if (tool.state === "stale") return {};
+  const isBlocked = tool.changed && server.changes.some((change) => change.tool === name);
+  tool.state = enabled ? (isBlocked ? "blocked" : "shown") : "hidden";
   return {};
 }
 
 const ACTIONS = {
-  async load(server) {
-    server.state = "loading";
-    await sleep(server.loadTakes ?? 300);
+  load(server) {
     if (!server.loadFails)
       return void Object.assign(server, {
         state: "awake",
@@ -173,7 +191,7 @@ const ACTIONS = {
       state: server.strikes >= 3 ? "evicted" : "unloaded",
       lastError: server.loadFails,
     });
-    throw new HttpError(502, server.loadFails);
+    throw new HttpError(409, server.loadFails);
   },
   sleep: (server) => Object.assign(server, { state: "asleep", awake: 0, memory: null }),
   reset: (server) =>
@@ -188,14 +206,12 @@ const ACTIONS = {
   approve(server, { tool, definition }) {
     const change = server.changes.find((entry) => entry.tool === tool);
     if (change?.definition !== definition)
-      throw new HttpError(409, "the definition has changed again; read it again");
+      throw new HttpError(409, "the definition has changed again: look at it once more");
     server.changes = server.changes.filter((entry) => entry !== change);
     const entry = server.tools.find((each) => each.name === tool);
     Object.assign(entry, { state: "shown", changed: undefined });
   },
 };
-
-const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const mock = await startMock(process.argv[2] ?? "states", Number(process.argv[3] ?? 8100));

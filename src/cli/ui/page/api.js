@@ -3,9 +3,12 @@
 const GET_TIMEOUT = 10_000;
 
 // A browser opens at most six connections to a server. Slow actions leave some of them to polls.
-const MAX_ACTIONS = 3;
+const MAX_SLOW_ACTIONS = 3;
 
-/** A request that failed. `kind` is "unreachable", "ended" (of the page's session) or "refused". */
+/**
+ * A request that failed. `kind` is "unreachable" (no connection), "silent" (no answer in time),
+ * "ended" (the page's session) or "refused".
+ */
 export class RequestError extends Error {
   constructor(message, kind, status = 0) {
     super(message);
@@ -15,17 +18,17 @@ export class RequestError extends Error {
 }
 
 export const getOverview = () => get("overview");
-export const getCalls = (after) => get(`calls?after=${after}`);
-export const getSavings = () => get("savings");
-export const getTools = (server) => get(`${path(server)}/tools`);
-export const getChanges = (server) => get(`${path(server)}/changes`);
-export const getStderr = (server) => get(`${path(server)}/stderr`);
+export const getCalls = (after, signal) => get(`calls?after=${after}`, signal);
+export const getSavings = (signal) => get("savings", signal);
+export const getTools = (server, signal) => get(`${path(server)}/tools`, signal);
+export const getChanges = (server, signal) => get(`${path(server)}/changes`, signal);
+export const getStderr = (server, signal) => get(`${path(server)}/stderr`, signal);
 export const search = (query) => get(`search?query=${encodeURIComponent(query)}`);
 
-export const load = (server) => post(`${path(server)}/load`);
+export const load = (server) => postSlowly(`${path(server)}/load`);
+export const logIn = (server) => postSlowly(`${path(server)}/login`);
 export const sleep = (server) => post(`${path(server)}/sleep`);
 export const reset = (server) => post(`${path(server)}/reset`);
-export const logIn = (server) => post(`${path(server)}/login`);
 export const enable = (server, enabled) => post(`${path(server)}/enabled`, { enabled });
 export const isolate = (server, isolation) => post(`${path(server)}/isolation`, { isolation });
 export const approve = (server, tool, definition) =>
@@ -45,20 +48,28 @@ function segment(name) {
   return encodeURIComponent(name);
 }
 
-const get = (address) => request(address, { signal: AbortSignal.timeout(GET_TIMEOUT) });
+function get(address, signal) {
+  const signals = [AbortSignal.timeout(GET_TIMEOUT), ...(signal ? [signal] : [])];
+  return request(address, { signal: AbortSignal.any(signals) });
+}
+
+function post(address, body) {
+  return request(address, {
+    method: "POST",
+    headers: { "Dormouse-Page": "1", ...(body && { "Content-Type": "application/json" }) },
+    body: body && JSON.stringify(body),
+  });
+}
 
 let running = 0;
 const waiting = [];
 
-async function post(address, body) {
-  if (running >= MAX_ACTIONS) await new Promise((proceed) => waiting.push(proceed));
+/** Sends an action that can take long, once fewer than `MAX_SLOW_ACTIONS` of them run. */
+async function postSlowly(address) {
+  if (running >= MAX_SLOW_ACTIONS) await new Promise((proceed) => waiting.push(proceed));
   else running += 1;
   try {
-    return await request(address, {
-      method: "POST",
-      headers: { "Dormouse-Page": "1", ...(body && { "Content-Type": "application/json" }) },
-      body: body && JSON.stringify(body),
-    });
+    return await post(address);
   } finally {
     if (waiting.length) waiting.shift()();
     else running -= 1;
@@ -71,20 +82,16 @@ async function request(address, options) {
     response = await fetch(`api/${address}`, { cache: "no-store", ...options });
     body = await response.text();
   } catch (cause) {
-    const reason = cause.name === "TimeoutError" ? "does not answer" : "has ended";
-    throw new RequestError(`dormouse ui ${reason}`, "unreachable");
+    if (cause.name === "TimeoutError") throw new RequestError("dormouse does not answer", "silent");
+    throw new RequestError("dormouse cannot be reached", "unreachable");
   }
-  if (response.status === 401)
-    throw new RequestError("The session of this page has ended", "ended", 401);
+  const { status } = response;
   const answer = parse(body);
+  if (status === 401)
+    throw new RequestError(answer?.error ?? "the session of this page has ended", "ended", status);
   if (!response.ok)
-    throw new RequestError(
-      answer?.error ?? `the answer is ${response.status}`,
-      "refused",
-      response.status,
-    );
-  if (answer === undefined)
-    throw new RequestError("the answer is not JSON", "refused", response.status);
+    throw new RequestError(answer?.error ?? `the answer is ${status}`, "refused", status);
+  if (answer === undefined) throw new RequestError("the answer is not JSON", "refused", status);
   return answer;
 }
 

@@ -1,6 +1,7 @@
 // Connects the views with the poller and with the fragment of the address.
 
 import { getOverview } from "./api.js";
+import { closeCall } from "./call_details.js";
 import { CallLog } from "./call_log.js";
 import { CallsView } from "./calls.js";
 import { byId } from "./dom.js";
@@ -17,32 +18,27 @@ const poller = new Poller(poll, showConnection);
 const refresh = () => poller.now();
 const actions = new ServerActions(refresh, drawServers);
 const servers = new ServersView(actions);
-const dialog = new ServerDialog(actions, refresh, forgetServer);
-const callLog = new CallLog();
+const dialog = new ServerDialog(actions, refresh, removeServerFromAddress);
+const callLog = new CallLog(drawCalls);
 const calls = new CallsView(callLog);
 const savings = new SavingsView();
 new SearchView();
 
 let route = parseFragment(location.hash);
+let isRecorded = true;
 
+/** Reads the overview, and starts to read the parts that are shown, but does not wait for them. */
 async function poll() {
   const overview = await getOverview();
   showHeader(overview);
+  actions.update(overview.servers);
   servers.update(overview.servers);
   dialog.update(overview.servers);
-  const parts = await Promise.allSettled([
-    pollCalls(overview.callLog),
-    savings.poll(),
-    dialog.poll(),
-  ]);
-  return parts.find((part) => part.reason)?.reason;
-}
-
-async function pollCalls(setting) {
-  if (route.view !== "calls" && !dialog.name) return;
-  if (setting !== "off") await callLog.poll();
-  dialog.drawCalls(callLog.calls, setting !== "off");
-  if (route.view === "calls") calls.update(setting);
+  dialog.read();
+  savings.read();
+  isRecorded = overview.callLog !== "off";
+  drawCalls();
+  if (isRecorded && (route.view === "calls" || dialog.name)) callLog.read();
 }
 
 function drawServers() {
@@ -50,17 +46,24 @@ function drawServers() {
   dialog.draw();
 }
 
-function follow() {
+function drawCalls() {
+  dialog.drawCalls(callLog, isRecorded);
+  if (route.view === "calls") calls.draw(isRecorded);
+}
+
+function showAddress() {
   route = parseFragment(location.hash);
+  closeCall();
   showView(route.view);
   if (route.server) dialog.open(route.server);
   else dialog.close();
+  drawCalls();
   if (route.view === "savings") savings.draw();
   refresh();
 }
 
 /** Removes the closed server from the address, but leaves an address that names another view. */
-function forgetServer() {
+function removeServerFromAddress() {
   if (parseFragment(location.hash).server) history.replaceState(null, "", "#servers");
   route = parseFragment(location.hash);
   // A link of another view opened the dialog, or the address did: the focus cannot return there.
@@ -72,5 +75,5 @@ byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("content").focus();
 });
-addEventListener("hashchange", follow);
-follow();
+addEventListener("hashchange", showAddress);
+showAddress();

@@ -39,6 +39,10 @@ export function createCallItem(call) {
   return { node: element("li", {}, time, open, createOutcome(call), took), update() {} };
 }
 
+export function closeCall() {
+  if (dialog.open) dialog.close();
+}
+
 export function openCall(call) {
   setText(byId("call-title"), titleOf(call));
   showFields(byId("call-fields"), describeCall(call));
@@ -58,7 +62,7 @@ function describeCall(call) {
     [NAME_TERMS[call.method] ?? "Name", revealed(call.name)],
     [
       "Host",
-      `${revealed(call.client ?? "unnamed")} (host ${call.host} of the dormouse process ${call.pid})`,
+      `${revealed(call.client ?? "unnamed")} (host ${call.host} of dormouse process ${call.pid})`,
     ],
     ["Took", describeShares(call)],
     ["Sent", `${bytes(call.bytesIn)}, about ${count(call.tokensIn, "token")}`],

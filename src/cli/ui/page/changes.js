@@ -1,41 +1,45 @@
-// The changed tools of one server: the difference of their definitions, and their approval.
+// The changed tools of one server: the differences of their definitions, and their approval.
 
 import * as api from "./api.js";
-import { byId, element, isBusy, reconcile, setBusy, setText } from "./dom.js";
+import { byId, element, isBusy, reconcile, setBusy, setHidden, setText, showText } from "./dom.js";
 import { revealed } from "./format.js";
+import { Reader } from "./reader.js";
 
 const SIGNS = { same: " ", removed: "−", added: "+" };
 const TAGS = { same: "span", removed: "del", added: "ins" };
 
 export class ChangesSection {
   #server = null;
+  #changes = [];
   #approved;
+  #reader = new Reader(
+    (signal) => api.getChanges(this.#server, signal),
+    (changes) => this.#show(changes, ""),
+    (error) => this.#show(this.#changes, `The changes cannot be read: ${revealed(error.message)}.`),
+  );
 
+  /** `approved()` is called after an approval, and returns when the overview is newer. */
   constructor(approved) {
     this.#approved = approved;
   }
 
   open(server) {
     this.#server = server;
+    this.#reader.stop();
     setText(byId("changes-status"), "");
-    this.#draw([]);
+    this.#show([], "");
   }
 
-  async load() {
-    const server = this.#server;
-    try {
-      const changes = await api.getChanges(server);
-      if (server === this.#server) this.#draw(changes);
-    } catch (error) {
-      if (server !== this.#server) return;
-      byId("changes-section").hidden = false;
-      setText(byId("changes-status"), `The changes cannot be read: ${revealed(error.message)}`);
-    }
+  readIfChanged(key) {
+    this.#reader.readIfChanged(key);
   }
 
-  #draw(changes) {
+  #show(changes, error) {
+    this.#changes = changes;
+    showText(byId("changes-error"), error);
     // The approval message stays readable after the last change is approved.
-    byId("changes-section").hidden = changes.length === 0 && !byId("changes-status").textContent;
+    const isEmpty = changes.length === 0 && !error && !byId("changes-status").textContent;
+    setHidden(byId("changes-section"), isEmpty);
     // A definition that changes again is a new item: the user must not approve what was not read.
     reconcile(
       byId("changes"),
@@ -57,9 +61,6 @@ export class ChangesSection {
       "click",
       () => !isBusy(button) && this.#approve(change, button, status),
     );
-    const note = change.isEarlierKnown
-      ? ""
-      : "The earlier definition is not known. This is the whole new one.";
     const node = element(
       "article",
       { class: "change" },
@@ -70,8 +71,7 @@ export class ChangesSection {
         button,
         status,
       ),
-      ...(note ? [element("p", { class: "muted" }, note)] : []),
-      createDiff(name, change.lines),
+      ...createVariants(name, change.variants),
     );
     return { node, update() {} };
   }
@@ -84,13 +84,18 @@ export class ChangesSection {
     try {
       await api.approve(server, change.tool, change.definition);
     } catch (error) {
+      if (server !== this.#server) return;
       setBusy(button, false);
       this.#showFailure(`Approve failed: ${revealed(error.message)}`, error.status === 409, status);
       return;
     }
     if (server !== this.#server) return;
     setText(byId("changes-status"), `${revealed(change.tool)} is approved.`);
-    await this.#approved();
+    await Promise.all([this.#reader.readAgain(), this.#approved()]);
+    if (server !== this.#server) return;
+    // The approved item stays if its successor cannot be read.
+    setBusy(button, false);
+    setText(status, "");
     if (!button.isConnected) focusNext();
   }
 
@@ -102,9 +107,10 @@ export class ChangesSection {
     setText(status, isOutdated ? "" : text);
     status.classList.add("bad");
     if (!isOutdated) return;
+    const server = this.#server;
     setText(byId("changes-status"), text);
-    await this.load();
-    if (!status.isConnected) focusNext();
+    await this.#reader.readAgain();
+    if (server === this.#server && !status.isConnected) focusNext();
   }
 }
 
@@ -115,12 +121,32 @@ function focusNext() {
   (byId("changes").querySelector("button") ?? byId("changes-title")).focus();
 }
 
-function createDiff(name, lines) {
+function createVariants(name, variants) {
+  const note = (text) => element("p", { class: "muted" }, text);
+  const isOnly = variants.length === 1;
+  const items = variants.flatMap(({ isEarlierKnown, lines }, index) => {
+    const place = isOnly ? "" : `, definition ${index + 1} of ${variants.length}`;
+    return [
+      ...(isOnly ? [] : [note(`Definition ${index + 1} of ${variants.length}`)]),
+      ...(isEarlierKnown
+        ? []
+        : [note("The earlier definition is not known. This is the whole new one.")]),
+      createDiff(`Changes to ${name}${place}`, lines),
+    ];
+  });
+  if (isOnly) return items;
+  return [
+    note("Its processes offer different definitions. Approve accepts all of them."),
+    ...items,
+  ];
+}
+
+function createDiff(label, lines) {
   const node = element("div", {
     class: "diff scroll",
     tabindex: "0",
     role: "group",
-    "aria-label": `Difference of ${name}`,
+    "aria-label": label,
   });
   for (const { change, text } of lines) {
     const kind = Object.hasOwn(SIGNS, change) ? change : "same";

@@ -1,6 +1,6 @@
 // A bar chart in SVG. Its text alternative is the label of the picture and the table below it.
 
-import { abbreviated, compact } from "./format.js";
+import { abbreviated, compactCount, count } from "./format.js";
 
 const HEIGHT = 180;
 const TOP = 10;
@@ -54,9 +54,7 @@ function createChart(spans, label, width) {
       rx: 1.5,
       class: "column",
     });
-    bar.append(
-      svg("title", {}, `${span.title}: ${compact(span.tokens)} tokens in ${span.turns} turns`),
-    );
+    bar.append(svg("title", {}, `${span.title}: ${describeSpan(span)}`));
     chart.append(bar);
     if ((spans.length - 1 - index) % every === 0) {
       const anchor = index === spans.length - 1 ? "end" : "middle";
@@ -66,6 +64,9 @@ function createChart(spans, label, width) {
   });
   return chart;
 }
+
+const describeSpan = ({ tokens, turns }) =>
+  `${compactCount(tokens, "token")} in ${count(turns, "turn")}`;
 
 function createGridLine(value, y, width) {
   const line = svg("line", { x1: LEFT, x2: width, y1: y, y2: y, class: "grid" });

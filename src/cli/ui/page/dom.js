@@ -35,12 +35,14 @@ export const setHidden = (node, isHidden) => setAttribute(node, "hidden", isHidd
 const rowsOfParent = new WeakMap();
 
 /**
- * Makes the children of `parent` match `items` and keeps the nodes of items that stay.
+ * Makes the children of `parent` match `items` and keeps the nodes of items that stay. Two items
+ * with the same key are an error, because one of them would be missing.
  * `createRow(item)` returns `{node, update(item)}`.
  */
 export function reconcile(parent, items, keyOf, createRow) {
   const earlier = rowsOfParent.get(parent) ?? new Map();
   const wanted = new Map(items.map((item) => [keyOf(item), item]));
+  if (wanted.size < items.length) throw new Error(`two items of ${parent.id} have the same key`);
   const rows = new Map();
   for (const [key, row] of earlier) if (!wanted.has(key)) row.node.remove();
   let next = parent.firstChild;
@@ -99,9 +101,16 @@ export function setBusy(button, busy) {
 
 export const isBusy = (button) => button.getAttribute("aria-disabled") === "true";
 
-/** Closes a dialog by its button and by a click outside; Escape is the browser's own. */
+/**
+ * Closes a dialog by its button and by a click outside; Escape is the browser's own. A drag that
+ * begins in the dialog, such as a selection of text, does not close it.
+ */
 export function prepareDialog(dialog, closed = () => {}) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  let isPressedOutside = false;
+  dialog.addEventListener("pointerdown", ({ target }) => (isPressedOutside = target === dialog));
+  dialog.addEventListener("click", ({ target }) => {
+    if (target === dialog && isPressedOutside) dialog.close();
+  });
   dialog.addEventListener("close", closed);
 }

@@ -16,17 +16,27 @@ const DATE_AND_CLOCK = new Intl.DateTimeFormat("en-GB", {
   timeStyle: "medium",
 });
 
-// Controls, zero-width characters, marks and overrides of direction, and tag characters.
-// A zero-width joiner or a variation selector inside an emoji is left alone.
-const HIDDEN =
-  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB]|(?<!\p{Extended_Pictographic}[\uFE0F\u{1F3FB}-\u{1F3FF}]?)\u200D|[\u{E0000}-\u{E007F}]/gu;
+// The characters that the program calls invisible (`is_invisible` in src/base/characters.rs),
+// except line breaks and tabs.
+const INVISIBLE = new RegExp(
+  [
+    String.raw`[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u034F\u061C\u115F\u1160]`,
+    String.raw`[\u17B4\u17B5\u180B-\u180F\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F]`,
+    String.raw`[\u2800\u3164\uFE00-\uFE0D\uFEFF\uFFA0\uFFF0-\uFFFB]`,
+    String.raw`[\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]`,
+    // A zero-width joiner or a variation selector inside an emoji is left alone.
+    String.raw`(?<!\p{Extended_Pictographic}[\uFE0F\u{1F3FB}-\u{1F3FF}]?)\u200D`,
+    String.raw`(?<!\p{Extended_Pictographic}|[0-9#*](?=\uFE0F\u20E3))[\uFE0E\uFE0F]`,
+  ].join("|"),
+  "gu",
+);
 
 /**
  * Replaces characters that are invisible or that reorder a text by their code point, such as
  * `[U+202E]`.
  */
 export function revealed(text) {
-  return String(text ?? "").replace(HIDDEN, (character) => `[${codePoint(character)}]`);
+  return String(text ?? "").replace(INVISIBLE, (character) => `[${codePoint(character)}]`);
 }
 
 function codePoint(character) {
@@ -38,8 +48,9 @@ export const number = (value) => NUMBER.format(value);
 /** Formats a count: `1 tool`, `1,200 tools`. */
 export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-/** Formats a large number in words: `1.2 million`. */
-export const compact = (value) => (value < 1e6 ? number(value) : COMPACT.format(value));
+/** Formats a large number in words: `1.2 million tokens`. */
+export const compactCount = (value, noun) =>
+  `${value < 1e6 ? number(value) : COMPACT.format(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 // Keeps one decimal of a value below 10.
 const short = (value) => Number(value.toFixed(value < 10 ? 1 : 0));
@@ -82,7 +93,8 @@ export function prettyJson(text) {
     return text;
   }
   let depth = 0;
-  const line = () => `\n${"  ".repeat(depth)}`;
+  // Deep values are not indented further, since the text would grow with the square of the depth.
+  const line = () => `\n${"  ".repeat(Math.min(depth, 60))}`;
   return text.replace(
     /"[^"\\]*(?:\\.[^"\\]*)*"|[[{]\s*[\]}]|[[\]{},:]|\s+|[^\s[\]{},:"]+/g,
     (token) => {

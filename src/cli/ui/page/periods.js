@@ -15,7 +15,7 @@ const DAY_TITLE = new Intl.DateTimeFormat("en-GB", {
   month: "short",
 });
 
-/** Returns the last 24 hours, oldest first, as `{label, title, turns, tokens}`. */
+/** Returns the last 24 hours, oldest first, as `{start, label, title, turns, tokens}`. */
 export function lastHours(hours, now = new Date()) {
   const current = Math.floor(now / 1000 / HOUR) * HOUR;
   const starts = Array.from({ length: 25 }, (_, index) => current + (index - 23) * HOUR);
@@ -33,7 +33,7 @@ export function lastDays(hours, now = new Date()) {
 function sumBetween(starts, hours, labels, titles) {
   const spans = starts.slice(0, -1).map((start) => {
     const date = new Date(start * 1000);
-    return { label: labels.format(date), title: titles.format(date), turns: 0, tokens: 0 };
+    return { start, label: labels.format(date), title: titles.format(date), turns: 0, tokens: 0 };
   });
   for (const { start, turns, tokens } of hours) {
     const index = starts.findLastIndex((from) => from <= start);

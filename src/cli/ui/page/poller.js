@@ -13,7 +13,7 @@ export class Poller {
 
   /**
    * `report(error)` is called after each poll, with `null` if it succeeded. If `poll` throws, the
-   * next poll is later. If it returns an error, only a part failed, and polls go on as usual.
+   * next poll is later.
    */
   constructor(poll, report) {
     this.#poll = poll;
@@ -40,7 +40,7 @@ export class Poller {
     clearTimeout(this.#timer);
     let error = null;
     try {
-      error = (await this.#poll()) ?? null;
+      await this.#poll();
       this.#failures = 0;
     } catch (cause) {
       error = cause;

@@ -2,61 +2,81 @@
 
 import { getSavings } from "./api.js";
 import { Chart } from "./chart.js";
-import { byId, element, reconcile, setText } from "./dom.js";
-import { compact, count, number, revealed } from "./format.js";
+import { byId, element, reconcile, setText, showText } from "./dom.js";
+import { compactCount, count, number, revealed } from "./format.js";
 import { lastDays, lastHours } from "./periods.js";
+import { Reader } from "./reader.js";
 
 const INTERVAL = 10_000;
 
 export class SavingsView {
   #savings = null;
-  #fetchedAt = -Infinity;
+  #requestedAt = -Infinity;
   #chart = new Chart(byId("savings-chart"));
+  #reader = new Reader(
+    (signal) => getSavings(signal),
+    (savings) => this.#show(savings),
+    (error) => this.#showError(`The savings cannot be read: ${revealed(error.message)}.`),
+  );
 
   constructor() {
     for (const radio of document.getElementsByName("period"))
       radio.addEventListener("change", () => this.draw());
   }
 
-  async poll() {
-    if (performance.now() - this.#fetchedAt < INTERVAL) return;
-    this.#fetchedAt = performance.now();
-    try {
-      this.#savings = await getSavings();
-    } catch (error) {
-      return setText(
-        byId("savings-total"),
-        `The savings cannot be read: ${revealed(error.message)}`,
-      );
-    }
-    setText(byId("saved"), describeTotal(this.#savings));
+  /** Reads the savings if the last request is long ago. */
+  read() {
+    if (performance.now() - this.#requestedAt < INTERVAL) return;
+    this.#requestedAt = performance.now();
+    this.#reader.read();
+  }
+
+  #show(savings) {
+    this.#savings = savings;
+    this.#showError("");
+    setText(byId("saved"), describeTotal(savings));
     this.draw();
+  }
+
+  #showError(text) {
+    showText(byId("savings-error"), text);
   }
 
   draw() {
     if (!this.#savings) return;
     const { estimator, hours, servers } = this.#savings;
     setText(byId("savings-total"), describeTotal(this.#savings));
-    setText(byId("savings-estimator"), `The numbers are estimates (${revealed(estimator)}).`);
+    const how = estimator && `The numbers are estimates (${revealed(estimator)}).`;
+    showText(byId("savings-estimator"), how);
     drawServers(servers);
     const isByHour = document.querySelector("[name=period]:checked").value === "hours";
     const spans = isByHour ? lastHours(hours) : lastDays(hours);
     this.#chart.draw(spans, describeSpans(spans, isByHour));
     const rows = spans.filter((span) => span.turns > 0 || span.tokens > 0).reverse();
-    reconcile(byId("savings-times"), rows, (span) => span.title, createTimeRow);
+    reconcile(byId("savings-times"), rows, (span) => span.start, createTimeRow);
   }
 }
 
-function describeTotal({ tokens, turns }) {
+/** Describes the savings in the log, or since the processes started if there is no log. */
+function describeTotal(savings) {
+  const { turns, tokens } = savings.hours.length ? total(savings.hours) : savings;
   if (!tokens) return "No tokens saved yet.";
-  return `About ${compact(tokens)} tokens saved in ${count(turns, "turn")}.`;
+  return `About ${compactCount(tokens, "token")} saved in ${count(turns, "turn")}.`;
 }
 
+const total = (spans) =>
+  spans.reduce(
+    (sum, { turns, tokens }) => ({ turns: sum.turns + turns, tokens: sum.tokens + tokens }),
+    { turns: 0, tokens: 0 },
+  );
+
 function describeSpans(spans, isByHour) {
-  const all = spans.reduce((sum, span) => sum + span.tokens, 0);
+  const { tokens } = total(spans);
   const most = spans.reduce((best, span) => (span.tokens > best.tokens ? span : best));
-  const start = `Tokens saved ${isByHour ? "by hour in the last 24 hours" : "by day in the last 14 days"}: ${compact(all)} in all`;
-  return all ? `${start}, most in ${most.title} (${compact(most.tokens)}).` : `${start}.`;
+  const period = isByHour ? "by hour in the last 24 hours" : "by day in the last 14 days";
+  const start = `Tokens saved ${period}: ${compactCount(tokens, "token")} in all`;
+  const peak = `, most in ${most.title} (${compactCount(most.tokens, "token")})`;
+  return `${start}${tokens ? peak : ""}.`;
 }
 
 function drawServers(servers) {

@@ -42,7 +42,8 @@ export class SearchView {
   #show(hits, text, isFailure = false) {
     setText(this.#status, text);
     this.#status.classList.toggle("bad", isFailure);
-    reconcile(byId("search-hits"), hits, (hit) => JSON.stringify(hit), createHit);
+    const keyed = hits.map((hit, index) => ({ ...hit, key: `${index} ${JSON.stringify(hit)}` }));
+    reconcile(byId("search-hits"), keyed, (hit) => hit.key, createHit);
   }
 }
 

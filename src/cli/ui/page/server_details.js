@@ -1,6 +1,6 @@
 // The dialog with all that is known about one server.
 
-import * as api from "./api.js";
+import { createActionBar, createServerSwitch } from "./action_bar.js";
 import { createCallItem } from "./call_details.js";
 import { ChangesSection } from "./changes.js";
 import {
@@ -14,7 +14,7 @@ import {
   showText,
 } from "./dom.js";
 import { ago, bytes, count, dateAndClock, duration, number, revealed } from "./format.js";
-import { ALL_CHOICES, createActionBar, createServerSwitch } from "./server_actions.js";
+import { ALL_BUTTONS } from "./server_actions.js";
 import { createBadge, describeAttempts, describeState } from "./server_state.js";
 import { StderrSection } from "./stderr.js";
 import { ToolsSection } from "./tools.js";
@@ -26,12 +26,12 @@ export class ServerDialog {
   #actions;
   #refresh;
   #name = null;
-  #server = null;
-  #counts = null;
+  // The servers of the last overview; null before the first one.
+  #servers = null;
   #badge = createBadge();
   #controls = [];
   #tools = new ToolsSection(() => this.#refresh());
-  #changes = new ChangesSection(() => this.#approved());
+  #changes = new ChangesSection(() => this.#refresh());
   #stderr = new StderrSection();
 
   constructor(actions, refresh, closed) {
@@ -51,10 +51,11 @@ export class ServerDialog {
   open(name) {
     if (name === this.#name) return;
     this.#name = name;
-    this.#server = this.#counts = null;
     setText(byId("server-title"), revealed(name));
     this.#createControls();
     for (const section of [this.#tools, this.#changes, this.#stderr]) section.open(name);
+    this.draw();
+    this.read();
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#dialog.querySelector(".dialog-body").scrollTop = 0;
   }
@@ -64,16 +65,16 @@ export class ServerDialog {
   }
 
   update(servers) {
-    if (!this.#name) return;
-    this.#server = servers.find((server) => server.name === this.#name) ?? null;
+    this.#servers = servers;
     this.draw();
   }
 
   draw() {
     if (!this.#name) return;
     const server = this.#server;
-    setHidden(byId("server-actions"), !server);
-    if (!server) return showMissing();
+    for (const id of ["server-state", "server-actions", "server-sections"])
+      setHidden(byId(id), !server);
+    if (!server) return this.#showMissing();
     const { word, tone, meaning } = describeState(server);
     this.#badge.update(word, tone);
     showText(byId("server-description"), revealed(server.description));
@@ -84,33 +85,35 @@ export class ServerDialog {
     for (const control of this.#controls) control.update(server);
   }
 
-  drawCalls(calls, isRecorded) {
+  drawCalls({ calls, error }, isRecorded) {
     if (!this.#name) return;
     const own = calls.filter((call) => call.server === this.#name).slice(0, MAX_CALLS);
     reconcile(byId("server-calls"), own, (call) => call.id, createCallItem);
+    const reason = error && `The calls cannot be read: ${revealed(error.message)}.`;
     const missing = isRecorded ? "No call is recorded." : "The call log is off.";
-    showText(byId("server-calls-empty"), own.length ? "" : missing);
+    showText(byId("server-calls-empty"), reason || (own.length ? "" : missing));
   }
 
   /**
-   * Fetches what the overview does not contain. Catalogs are fetched again when their counts
-   * change.
+   * Reads the parts that the overview does not contain. Catalogs are read again when the numbers of
+   * their tools or tokens change.
    */
-  async poll() {
-    if (!this.#server) return;
-    const counts = JSON.stringify(this.#server.toolCounts);
-    const work = [];
-    if (this.#server.transport === "stdio") work.push(this.#stderr.poll());
-    if (counts !== this.#counts) {
-      this.#counts = counts;
-      work.push(this.#tools.load(), this.#changes.load());
-    }
-    await Promise.all(work);
+  read() {
+    const server = this.#server;
+    if (!server) return;
+    if (server.transport === "stdio") this.#stderr.read();
+    const key = JSON.stringify([server.toolCounts, server.tokens]);
+    this.#tools.readIfChanged(key);
+    this.#changes.readIfChanged(key);
+  }
+
+  get #server() {
+    return this.#servers?.find((server) => server.name === this.#name) ?? null;
   }
 
   #createControls() {
     const control = createServerSwitch(this.#actions, this.#name);
-    const bar = createActionBar(this.#actions, this.#name, ALL_CHOICES, byId("server-title"));
+    const bar = createActionBar(this.#actions, this.#name, ALL_BUTTONS, byId("server-title"));
     byId("server-actions").replaceChildren(
       control.node,
       element("span", { "aria-hidden": "true" }, "Enabled"),
@@ -119,22 +122,18 @@ export class ServerDialog {
     this.#controls = [control, bar];
   }
 
-  async #approved() {
-    await Promise.all([this.#tools.load(), this.#changes.load()]);
-    this.#refresh();
+  #showMissing() {
+    const isKnown = this.#servers !== null;
+    showText(byId("server-meaning"), isKnown ? "This server is not in the config." : "");
+    for (const id of ["server-description", "server-error"]) showText(byId(id), "");
+    showFields(byId("server-facts"), []);
   }
-}
-
-function showMissing() {
-  showText(byId("server-meaning"), "This server is not in the config.");
-  for (const id of ["server-description", "server-error", "server-facts"])
-    byId(id).replaceChildren();
 }
 
 function describeServer(server) {
   const isRunning = server.state !== null;
   return [
-    ["Connection", server.transport === "stdio" ? "A process here (stdio)" : "HTTP"],
+    ["Connection", server.transport === "stdio" ? "Local process (stdio)" : "HTTP"],
     ["Sharing", server.canShare ? describeIsolation(server.isolation) : null],
     ["Attempts", describeAttempts(server)],
     ["Connected now", isRunning ? count(server.awake, "instance") : null],
@@ -171,8 +170,10 @@ function describeTools(tools) {
 function describeLogin(login) {
   const parts = [`at ${revealed(login.issuer)}`];
   if (login.scopes?.length) parts.push(`scopes ${revealed(login.scopes.join(", "))}`);
+  if (login.wanted?.length)
+    parts.push(`the server also demands the scopes ${revealed(login.wanted.join(", "))}`);
   if (login.expiresAt) parts.push(`token until ${dateAndClock(new Date(login.expiresAt * 1000))}`);
-  parts.push(login.renewable ? "renewed by itself" : "not renewable");
+  parts.push(login.renewable ? "renewed automatically" : "not renewable");
   if (!login.usable) parts.push("not usable");
   return parts.join("; ");
 }

@@ -9,7 +9,7 @@ const STATES = {
   awake: ["Awake", "good", "dormouse is connected to it."],
   asleep: ["Asleep", "idle", "dormouse is not connected to it. The next call wakes it."],
   "backing-off": ["Backing off", "warn", "dormouse cannot reach it, and tries again by itself."],
-  "awaiting-login": ["Awaiting login", "warn", "It wants a login, and no usable token is stored."],
+  "awaiting-login": ["Awaiting login", "warn", "The server requires a login."],
   evicted: [
     "Evicted",
     "bad",

@@ -1,8 +1,10 @@
 // The view of all servers.
 
 import { byId, element, reconcile, setAttribute, setHidden, setText, showText } from "./dom.js";
+import { matches } from "./filter.js";
 import { bytes, count, number, revealed } from "./format.js";
-import { createActionBar, createServerSwitch, ROW_CHOICES } from "./server_actions.js";
+import { createActionBar, createServerSwitch } from "./action_bar.js";
+import { ROW_BUTTONS } from "./server_actions.js";
 import { createBadge, describeAttempts, describeState, needsAttention } from "./server_state.js";
 
 export class ServersView {
@@ -43,14 +45,12 @@ export class ServersView {
   }
 
   #matching() {
-    const words = this.#filter.value.toLowerCase().split(/\s+/);
     return this.#servers.filter((server) => {
       // A row that has the focus stays, so that the user can read the result of an action.
       if (rowHasFocus(server.name)) return true;
       if (this.#attention.checked && !needsAttention(server)) return false;
       const state = `${server.state ?? ""} ${describeState(server).word}`;
-      const text = `${server.name} ${server.description} ${state}`.toLowerCase();
-      return words.every((word) => text.includes(word));
+      return matches(`${server.name} ${server.description} ${state}`, this.#filter.value);
     });
   }
 
@@ -74,18 +74,18 @@ function createRow(name, actions) {
   const description = element("p", { class: "clamp muted" });
   const error = element("p", { class: "clamp bad" });
   const control = createServerSwitch(actions, name);
-  const bar = createActionBar(actions, name, ROW_CHOICES, link);
+  const bar = createActionBar(actions, name, ROW_BUTTONS, link);
   const state = createStateCell();
   const cells = ["Tools", "Tokens", "Memory", "Calls"].map(createCell);
   const [tools, tokens, memory, calls] = cells;
   const node = element(
     "tr",
-    { "data-server": name },
-    element("td", { class: "toggle" }, control.node),
-    element("th", { scope: "row" }, link, description, error),
+    { role: "row", "data-server": name },
+    element("th", { scope: "row", role: "rowheader" }, link, description, error),
+    element("td", { role: "cell", class: "toggle" }, control.node),
     state.node,
     ...cells.map((cell) => cell.node),
-    element("td", { class: "action-cell" }, bar.node),
+    element("td", { role: "cell", class: "action-cell" }, bar.node),
   );
   return {
     node,
@@ -94,7 +94,8 @@ function createRow(name, actions) {
       showText(description, revealed(server.description));
       showText(error, server.lastError && `Last error: ${revealed(server.lastError)}`);
       state.update(server);
-      tools.update(server.toolCounts && number(server.toolCounts.shown), describeSuspects(server.toolCounts));
+      const { toolCounts } = server;
+      tools.update(toolCounts && number(toolCounts.shown), describeSuspects(toolCounts));
       tokens.update(server.tokens !== null && number(server.tokens));
       memory.update(server.memory !== null && bytes(server.memory));
       calls.update(
@@ -110,7 +111,7 @@ function createStateCell() {
   const badge = createBadge();
   const note = element("span", { class: "note" });
   return {
-    node: element("td", { class: "state", "data-label": "State" }, badge.node, note),
+    node: element("td", { role: "cell", class: "state", "data-label": "State" }, badge.node, note),
     update(server) {
       const { word, tone } = describeState(server);
       badge.update(word, tone);
@@ -125,7 +126,7 @@ function createCell(label) {
   const note = element("span", { class: "note warn" });
   const node = element(
     "td",
-    { "data-label": label, class: label === "Tools" ? null : "number" },
+    { role: "cell", "data-label": label, class: label === "Tools" ? null : "number" },
     value,
     note,
   );

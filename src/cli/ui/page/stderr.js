@@ -3,36 +3,41 @@
 import * as api from "./api.js";
 import { byId, setText, showText } from "./dom.js";
 import { revealed } from "./format.js";
+import { Reader } from "./reader.js";
 
 export class StderrSection {
   #server = null;
   #box = byId("stderr");
+  #reader = new Reader(
+    (signal) => api.getStderr(this.#server, signal),
+    (lines) => this.#draw(lines),
+    (error) => this.#showStatus(`Standard error cannot be read: ${revealed(error.message)}.`),
+  );
 
   open(server) {
     this.#server = server;
-    this.#draw([]);
-    showText(byId("stderr-empty"), "Loading…");
+    this.#reader.stop();
+    this.#box.hidden = true;
+    setText(this.#box, "");
+    this.#showStatus("Loading…");
   }
 
-  async poll() {
-    const server = this.#server;
-    try {
-      const lines = await api.getStderr(server);
-      if (server === this.#server) this.#draw(lines);
-    } catch (error) {
-      if (server === this.#server)
-        showText(byId("stderr-empty"), `It cannot be read: ${revealed(error.message)}`);
-    }
+  read() {
+    this.#reader.read();
   }
 
   #draw(lines) {
-    showText(byId("stderr-empty"), lines.length ? "" : "It wrote nothing.");
+    this.#showStatus(lines.length ? "" : "No output on standard error.");
     if (this.#hasSelection()) return;
     const box = this.#box;
     const isAtEnd = box.hidden || box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
     box.hidden = lines.length === 0;
     setText(box, lines.map(revealed).join("\n"));
     if (isAtEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  #showStatus(text) {
+    showText(byId("stderr-status"), text);
   }
 
   /** Returns whether text in the box is selected; new lines would end the selection. */

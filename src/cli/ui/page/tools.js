@@ -1,8 +1,10 @@
 // The tools of one server, with a filter and a switch for each.
 
 import * as api from "./api.js";
-import { byId, createSwitch, element, reconcile, setText, showText } from "./dom.js";
+import { byId, createSwitch, element, reconcile, setHidden, setText, showText } from "./dom.js";
+import { matches } from "./filter.js";
 import { count, number, revealed } from "./format.js";
+import { Reader } from "./reader.js";
 import { createBadge } from "./server_state.js";
 
 const PAGE = 200;
@@ -27,7 +29,13 @@ export class ToolsSection {
   #errors = new Map();
   #toggled;
   #filter = byId("tools-filter");
+  #reader = new Reader(
+    (signal) => api.getTools(this.#server, signal),
+    (tools) => this.#show(tools),
+    (error) => this.#showError(`The tools cannot be read: ${revealed(error.message)}.`),
+  );
 
+  /** `toggled()` is called after a switch, to poll the overview. */
   constructor(toggled) {
     this.#toggled = toggled;
     this.#filter.addEventListener("input", () => {
@@ -39,6 +47,7 @@ export class ToolsSection {
 
   open(server) {
     this.#server = server;
+    this.#reader.stop();
     this.#tools = null;
     this.#limit = PAGE;
     this.#busy.clear();
@@ -46,31 +55,33 @@ export class ToolsSection {
     this.#filter.value = "";
     reconcile(byId("tools"), [], String);
     byId("tools-more").hidden = true;
+    this.#showError("");
     setText(byId("tools-status"), "Loading…");
   }
 
-  async load() {
-    const server = this.#server;
-    try {
-      const tools = await api.getTools(server);
-      if (server !== this.#server) return;
-      this.#tools = tools.map((tool) => ({ ...tool, text: searchText(tool) }));
-      this.#draw();
-    } catch (error) {
-      if (server === this.#server)
-        setText(byId("tools-status"), `The tools cannot be read: ${revealed(error.message)}`);
-    }
+  readIfChanged(key) {
+    this.#reader.readIfChanged(key);
+  }
+
+  #show(tools) {
+    this.#showError("");
+    this.#tools = withKeys(tools).map((tool) => ({ ...tool, text: searchText(tool) }));
+    this.#draw();
+  }
+
+  #showError(text) {
+    showText(byId("tools-error"), text);
+    if (text && !this.#tools) setText(byId("tools-status"), "");
   }
 
   #draw() {
     if (!this.#tools) return;
-    const words = this.#filter.value.toLowerCase().split(/\s+/);
-    const matching = this.#tools.filter((tool) => words.every((word) => tool.text.includes(word)));
+    const matching = this.#tools.filter((tool) => matches(tool.text, this.#filter.value));
     const shown = matching.slice(0, this.#limit);
     reconcile(
       byId("tools"),
       shown,
-      (tool) => tool.name,
+      (tool) => tool.key,
       (tool) => this.#createItem(tool),
     );
     const rest = matching.length - shown.length;
@@ -97,11 +108,13 @@ export class ToolsSection {
     this.#draw();
     try {
       await api.enableTool(server, name, enabled);
-      await this.load();
-      this.#toggled();
     } catch (error) {
       if (server === this.#server) this.#errors.set(name, error.message);
     }
+    if (server !== this.#server) return;
+    // The config may have changed although the switch failed.
+    await this.#reader.readAgain();
+    this.#toggled();
     if (server !== this.#server) return;
     this.#busy.delete(name);
     this.#draw();
@@ -135,6 +148,8 @@ export class ToolsSection {
       update: (tool) => {
         const [word, tone, meaning] = STATES[tool.state] ?? [revealed(tool.state), "idle", ""];
         control.update(tool.state !== "hidden", this.#busy.has(name));
+        // The server does not offer a stale tool, so that no switch can show it.
+        setHidden(control.node, tool.state === "stale");
         badge.update(word, tone);
         badge.node.hidden = tool.state === "shown";
         changed.hidden = !tool.changed;
@@ -148,9 +163,18 @@ export class ToolsSection {
   }
 }
 
-function searchText(tool) {
-  return `${tool.name} ${tool.description} ${tool.state}${tool.changed ? " changed" : ""}`.toLowerCase();
+/** Gives each tool a key of its own, although a server may list a name twice. */
+function withKeys(tools) {
+  const seen = new Map();
+  return tools.map((tool) => {
+    const occurrence = (seen.get(tool.name) ?? 0) + 1;
+    seen.set(tool.name, occurrence);
+    return { ...tool, key: `${occurrence} ${tool.name}` };
+  });
 }
+
+const searchText = ({ name, description, state, changed }) =>
+  `${name} ${description} ${state}${changed ? " changed" : ""}`;
 
 function describeHiddenCharacter(character) {
   const warning = `Warning: its definition contains the hidden character ${revealed(character)}.`;
@@ -158,7 +182,7 @@ function describeHiddenCharacter(character) {
 }
 
 function describeAmount(shown, matching, all) {
-  if (all === 0) return "No tools are known. They are known once the server was loaded.";
+  if (all === 0) return "No tools are known yet. Wake the server to read them.";
   if (matching === 0) return `None of ${count(all, "tool")} matches the filter.`;
   if (shown === all) return count(all, "tool");
   const selection =
@@ -175,6 +199,7 @@ function createDescription() {
     type: "button",
     class: "link",
     "aria-expanded": "false",
+    hidden: "",
     click,
   });
   function click() {
