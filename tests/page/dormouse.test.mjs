@@ -181,6 +181,11 @@ describe("the other views", () => {
         .first()
         // The page reads the savings every 10 seconds.
         .waitFor({ timeout: 15_000 });
+      await region
+        .getByRole("table", { name: "Tokens saved by server" })
+        .getByRole("row", { name: /^a / })
+        .waitFor();
+      await region.getByRole("img", { name: /^Tokens saved by hour/ }).waitFor();
     }));
 });
 
