@@ -1,5 +1,6 @@
 //! Secrets in a config, found by their names and forms, and masked in texts.
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use url::Url;
 
@@ -70,9 +71,10 @@ impl Mask {
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut values: Vec<String> = Vec::new();
         for secret in secrets {
-            // The form in a file, where a secret may have several lines.
-            let written = Value::from(secret.as_str()).to_string();
-            values.push(written.trim_matches('"').to_owned());
+            // The forms in JSON, and in JSON that is a text of JSON, as in results of tools.
+            let once = escaped(&secret);
+            values.extend([escaped(&once), once.replace('/', "\\/"), once]);
+            values.extend(password_of(&secret));
             values.extend(secret.lines().map(|line| line.trim().to_owned()));
             values.push(secret);
         }
@@ -109,6 +111,18 @@ impl Mask {
             is_end(before.chars().next_back()) && is_end(behind.chars().next())
         })
     }
+}
+
+/// Returns a text with the escapes of JSON.
+fn escaped(text: &str) -> String {
+    let written = Value::from(text).to_string();
+    written[1..written.len() - 1].to_owned()
+}
+
+/// Returns the password in a URL, such as that of a database.
+fn password_of(secret: &str) -> Option<String> {
+    let url = Url::parse(secret).ok()?;
+    Some(percent_decode_str(url.password()?).decode_utf8_lossy().into_owned())
 }
 
 /// Every variable of the environment may be secret; places, numbers, booleans and inherited
@@ -348,5 +362,18 @@ mod tests {
         assert_eq!(found, ["a1b2c3d4e5f6a7b8c9d0e1f2"]);
         assert_eq!(defaults("env", "${API_TOKEN:-abcdefgh1}"), ["abcdefgh1"]);
         assert!(defaults("cwd", "${PLACE:-here}").is_empty());
+    }
+
+    #[test]
+    fn secret_is_masked_however_json_writes_it() {
+        let secret = "pa\"ss/word\\0123456789";
+        let mask = Mask::new([secret.to_owned(), "db://me:sw0rdfish-4711@h/x".to_owned()]);
+        let once = Value::from(secret).to_string();
+        let twice = Value::from(once.as_str()).to_string();
+        let slashes = once.replace('/', "\\/");
+        for text in [secret, &once, &twice, &slashes, "the code is sw0rdfish-4711"] {
+            let masked = mask.masked(text);
+            assert!(!masked.contains("word") && !masked.contains("4711"), "{text}: {masked}");
+        }
     }
 }
