@@ -3,13 +3,22 @@
 use std::{
     collections::VecDeque,
     process::ExitCode,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
 
 use anyhow::bail;
 use console::{Key, Term};
+#[cfg(unix)]
+use nix::sys::{
+    signal::Signal,
+    termios::{SetArg, Termios, tcgetattr, tcsetattr},
+};
 
 use super::{
     instances::running,
@@ -38,9 +47,15 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     let file = settings::find(options)?;
     let mut calls = LastCalls::of(&file);
+    #[cfg(unix)]
+    let _state = TerminalState::save();
+    let ending = ending_by_signal()?;
     let keys = keys(&terminal);
     terminal.hide_cursor()?;
     let shown = loop {
+        if ending.load(Ordering::Relaxed) {
+            break Ok(());
+        }
         if let Err(error) = show(&terminal, &file, &mut calls) {
             break Err(error);
         }
@@ -53,6 +68,38 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     terminal.show_cursor()?;
     terminal.write_line("")?;
     shown.map(|()| ExitCode::SUCCESS)
+}
+
+/// Returns a flag that is set when a signal asks the process to end.
+fn ending_by_signal() -> std::io::Result<Arc<AtomicBool>> {
+    let ending = Arc::<AtomicBool>::default();
+    #[cfg(unix)]
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        signal_hook::flag::register(signal as i32, ending.clone())?;
+    }
+    Ok(ending)
+}
+
+/// The mode of the terminal, which is restored when the value is dropped: a thread that reads a key
+/// then has set raw mode.
+#[cfg(unix)]
+struct TerminalState(Option<Termios>);
+
+#[cfg(unix)]
+impl TerminalState {
+    fn save() -> Self {
+        Self(tcgetattr(std::io::stdin()).ok())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for TerminalState {
+    fn drop(&mut self) {
+        if let Some(state) = &self.0 {
+            // The terminal may be gone.
+            let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, state);
+        }
+    }
 }
 
 /// Reads keys on a thread of its own, up to one that quits: reading another one would leave the

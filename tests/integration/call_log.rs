@@ -1,8 +1,12 @@
 //! The log of calls: what it keeps of them, and how it is read.
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
 
-use crate::support::{DaemonHome, Host, Server, at_terminal};
+use crate::support::{DaemonHome, Host, Server, TerminalAction, at_terminal, at_terminal_typing};
 
 /// Returns the calls that `dormouse log` prints.
 async fn logged(home: &DaemonHome, arguments: &[&str]) -> Vec<Value> {
@@ -73,19 +77,49 @@ async fn contents_are_kept_without_the_secrets_of_the_config() {
     assert!(calls[1]["arguments"].as_str().unwrap().len() > 1000);
 }
 
+/// Returns a shell that runs `dormouse top`, writes its process id to the file `top` in the home,
+/// and says whether the mode of the terminal is unchanged.
+fn shell_with_live_view(home: &DaemonHome) -> tokio::process::Command {
+    let top = home.prepare(&["top"]);
+    let top = top.as_std();
+    let script = "before=$(stty -a); file=$1; shift; \
+        sh -c 'echo $$ > \"$0\"; exec \"$@\"' \"$file\" \"$@\"; \
+        [ \"$(stty -a)\" = \"$before\" ] && echo unchanged";
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(home.path().join("top"));
+    shell.arg(top.get_program()).args(top.get_args());
+    shell.envs(top.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+}
+
 #[tokio::test]
 async fn live_view_shows_calls_and_leaves_the_terminal_as_it_was() {
     let home = DaemonHome::new();
     let mut host = home.proxy([Server::lazy("a")]).serve().await;
     echo(&mut host, "a", "x").await;
     logged_at_last(&home, 1).await;
-    let top = home.prepare(&["top"]);
-    let top = top.as_std();
-    let mut shell = tokio::process::Command::new("sh");
-    let script = "before=$(stty -a); \"$@\"; [ \"$(stty -a)\" = \"$before\" ] && echo unchanged";
-    shell.args(["-c", script, "sh"]).arg(top.get_program()).args(top.get_args());
-    shell.envs(top.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let shell = shell_with_live_view(&home);
     let shown = at_terminal(shell, &[("a/echo", ""), ("q: quit", "q")]).await;
     assert!(shown.contains("hosts: 1 (test 1)"), "{shown}");
+    assert!(shown.trim_end().ends_with("unchanged"), "{shown}");
+}
+
+#[tokio::test]
+async fn live_view_that_a_signal_ends_leaves_the_terminal_as_it_was() {
+    let home = DaemonHome::new();
+    home.proxy([Server::lazy("a")]).serve().await.end().await;
+    let (shell, file) = (shell_with_live_view(&home), home.path().join("top"));
+    let mut is_killed = false;
+    let shown = at_terminal_typing(shell, move |shown| {
+        if !shown.contains("q: quit") {
+            return TerminalAction::WaitFor("q: quit");
+        }
+        if !std::mem::replace(&mut is_killed, true) {
+            let process = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+            kill(Pid::from_raw(process), Signal::SIGTERM).unwrap();
+        }
+        TerminalAction::Done
+    })
+    .await;
     assert!(shown.trim_end().ends_with("unchanged"), "{shown}");
 }
