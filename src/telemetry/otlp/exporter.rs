@@ -34,6 +34,9 @@ use crate::{
 
 /// Attempts for one export that the collector refuses for now.
 const MAX_ATTEMPTS: u32 = 3;
+/// Minimum time between two exports of full batches. At higher rates spans are dropped, so that
+/// calls stay quick.
+const MIN_SPAN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for what is left when the fleet ends.
 const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -149,10 +152,17 @@ impl ExporterTask {
         let mut span_ticks = ticks(self.settings.span_interval.max(floor));
         let (mut for_spans, mut for_metrics) = (sender.clone(), sender);
         let has_batch = self.has_batch.clone();
+        let mut earliest = Instant::now();
         loop {
             tokio::select! {
                 _ = span_ticks.tick() => self.export_spans(&mut for_spans).await,
-                () = has_batch.notified() => self.export_spans(&mut for_spans).await,
+                () = async {
+                    tokio::time::sleep_until(earliest).await;
+                    has_batch.notified().await;
+                } => {
+                    self.export_spans(&mut for_spans).await;
+                    earliest = Instant::now() + MIN_SPAN_INTERVAL;
+                }
                 _ = metric_ticks.tick() => {
                     self.export_metrics(&mut for_metrics, metrics.snapshot(), savings).await;
                 }
