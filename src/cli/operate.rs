@@ -4,6 +4,7 @@ use std::{collections::HashSet, process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use reqwest::Method;
+use serde::Deserialize;
 
 use super::{
     instances::{path_of_server, send_all},
@@ -17,7 +18,8 @@ use crate::{base::visible, control::ServerReport};
 pub(super) const LOAD_MARGIN: Duration = Duration::from_secs(10);
 
 /// An operation on servers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum ServerOperation {
     Load,
     Sleep,
@@ -25,7 +27,7 @@ pub(super) enum ServerOperation {
 }
 
 impl ServerOperation {
-    fn path(self) -> &'static str {
+    pub(super) fn path(self) -> &'static str {
         match self {
             Self::Load => "load",
             Self::Sleep => "sleep",

@@ -24,20 +24,24 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    /// Builds the report without the lists of tools on a blocking thread, because it looks up the
-    /// memory of processes.
-    pub(super) async fn brief_report(&self) -> Result<StatusReport, ApiError> {
-        let (fleet, config) = (self.fleet.clone(), self.config.clone());
-        let telemetry = self.telemetry.clone();
-        let report = run_blocking(move || StatusReport::brief(&fleet, &telemetry, config)).await;
-        report.ok_or_else(ApiError::shutting_down)
+    pub(super) async fn report(&self) -> Result<StatusReport, ApiError> {
+        self.report_by(StatusReport::of).await
     }
 
-    /// Builds the report on a blocking thread, because it reads from disk.
-    pub(super) async fn report(&self) -> Result<StatusReport, ApiError> {
+    /// Builds the report without the lists of tools.
+    pub(super) async fn brief_report(&self) -> Result<StatusReport, ApiError> {
+        self.report_by(StatusReport::brief).await
+    }
+
+    /// Builds a report on a blocking thread, because it reads from disk and looks up the memory of
+    /// processes.
+    async fn report_by(
+        &self,
+        build: fn(&Fleet, &FleetTelemetry, PathBuf) -> StatusReport,
+    ) -> Result<StatusReport, ApiError> {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
         let telemetry = self.telemetry.clone();
-        let report = run_blocking(move || StatusReport::of(&fleet, &telemetry, config)).await;
+        let report = run_blocking(move || build(&fleet, &telemetry, config)).await;
         report.ok_or_else(ApiError::shutting_down)
     }
 

@@ -16,7 +16,6 @@ mod session;
 mod side_channel;
 
 pub(crate) use daemon_pool::{DaemonPool, RunningServer};
-pub(crate) use http::serve_connections;
 pub(crate) use identity::HostIdentity;
 pub(crate) use session::Session;
 pub(crate) use side_channel::SideChannel;

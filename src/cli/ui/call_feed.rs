@@ -1,16 +1,12 @@
 //! The calls that the page shows, numbered in the order in which they were read, and what was saved
 //! in each hour.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::UNIX_EPOCH,
-};
+use std::{collections::BTreeMap, sync::Arc, time::UNIX_EPOCH};
 
 use serde::Serialize;
 
 use crate::{
-    base::Lock,
+    base::{Lock, Recent},
     telemetry::{CallLogDirectory, CallRecord, FollowedLog, LogEntry, TurnRecord},
 };
 
@@ -28,7 +24,7 @@ pub(super) struct CallFeed(Lock<Reading>);
 struct Reading {
     /// `None` without a home directory.
     log: Option<FollowedLog>,
-    calls: VecDeque<Arc<CallRecord>>,
+    calls: Recent<Arc<CallRecord>>,
     /// The number of the last call.
     last: u64,
     /// By the beginning of the hour, in seconds since 1970.
@@ -64,7 +60,7 @@ impl CallFeed {
     pub(super) fn new(log: Option<CallLogDirectory>) -> Self {
         Self(Lock::new(Reading {
             log: log.map(FollowedLog::new),
-            calls: VecDeque::new(),
+            calls: Recent::new(MAX_CALLS, MAX_CONTENT_BYTES),
             last: 0,
             hours: BTreeMap::new(),
         }))
@@ -76,8 +72,9 @@ impl CallFeed {
         reading.read();
         let Reading { calls, last, .. } = &*reading;
         let wanted = usize::try_from(last.saturating_sub(after)).unwrap_or(usize::MAX);
-        let known = calls.len().saturating_sub(wanted);
-        NextCalls { next: *last, calls: calls.range(known..).cloned().collect() }
+        let mut calls = calls.items();
+        calls.drain(..calls.len().saturating_sub(wanted));
+        NextCalls { next: *last, calls }
     }
 
     /// Returns the hours with turns, as far back as the log goes. Reads from disk.
@@ -96,16 +93,11 @@ impl Reading {
             match entry {
                 LogEntry::Call(call) => {
                     self.last += 1;
-                    self.calls.push_back(call);
+                    let bytes = call.content_bytes();
+                    self.calls.push(call, bytes);
                 }
                 LogEntry::Turn(turn) => self.count(&turn),
             }
-        }
-        let mut bytes = self.calls.iter().map(|call| call.content_bytes()).sum::<usize>();
-        while (self.calls.len() > MAX_CALLS || bytes > MAX_CONTENT_BYTES)
-            && let Some(oldest) = self.calls.pop_front()
-        {
-            bytes -= oldest.content_bytes();
         }
         while self.hours.len() > MAX_HOURS {
             self.hours.pop_first();

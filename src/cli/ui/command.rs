@@ -22,7 +22,7 @@ use crate::{
         signals::cancel_when_asked,
     },
     config::ConfigFile,
-    downstream::serve_connections,
+    downstream::http::serve_connections,
 };
 
 pub(in crate::cli) fn run(options: &Options, typed: &UiArguments) -> anyhow::Result<ExitCode> {

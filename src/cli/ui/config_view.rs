@@ -29,7 +29,7 @@ use crate::{
         edit,
         instances::{REQUEST_TIMEOUT, path_of_server, send_all, stderr_of},
         joint_report::{by_process, over_processes},
-        operate::LOAD_MARGIN,
+        operate::{LOAD_MARGIN, ServerOperation},
         settings,
         shared_flags::Options,
         sharing_report::SharedServers,
@@ -201,14 +201,14 @@ impl ConfigView {
         first.ok_or_else(|| conflict("no dormouse is running that could search"))
     }
 
-    /// Has every process operate on a server: `load`, `sleep` or `reset`.
+    /// Has every process operate on a server.
     ///
     /// # Errors
     /// If no process runs, or all refuse.
-    pub(super) fn operate(&self, server: &str, operation: &str) -> Result<(), ApiError> {
+    pub(super) fn operate(&self, server: &str, operation: ServerOperation) -> Result<(), ApiError> {
         let PresentConfig { file, config } = self.present()?;
         let timeout = server_of(&config, server)?.settings.timeouts.load + LOAD_MARGIN;
-        let path = path_of_server(server, operation);
+        let path = path_of_server(server, operation.path());
         tell(&file, &path, timeout)
     }
 

@@ -39,7 +39,6 @@ pub(super) struct Entrance {
     /// With a slash at both ends.
     path: String,
     session: String,
-    refusals: RefusalLog,
 }
 
 /// What opens the page.
@@ -47,7 +46,7 @@ enum Key {
     /// A text that opens it once.
     Ticket(Lock<Option<String>>),
     /// The tokens for the API.
-    Tokens(Vec<String>),
+    Tokens { tokens: Vec<String>, refusals: RefusalLog },
 }
 
 /// The reason that a request is refused.
@@ -72,12 +71,11 @@ impl Entrance {
     /// Makes a page for those who have a token for the API, at a secret path below [`HTTP_PATH`].
     pub(super) fn with_tokens(tokens: Vec<String>) -> Self {
         let path = format!("{HTTP_PATH}{}/", random_token::<SECRET_BYTES>());
-        Self::new(Key::Tokens(tokens), path)
+        Self::new(Key::Tokens { tokens, refusals: RefusalLog::default() }, path)
     }
 
     fn new(key: Key, path: String) -> Self {
-        let refusals = RefusalLog::default();
-        Self { key, path, session: random_token::<SECRET_BYTES>(), refusals }
+        Self { key, path, session: random_token::<SECRET_BYTES>() }
     }
 
     /// Returns the path of the page, with a slash at both ends.
@@ -92,11 +90,11 @@ impl Entrance {
             Key::Ticket(ticket) => {
                 ticket.lock().take_if(|ticket| is_same(ticket, shown))?;
             }
-            Key::Tokens(tokens) => {
+            Key::Tokens { tokens, refusals } => {
                 // All are compared, so that the time taken does not tell which one is near.
                 let same = tokens.iter().filter(|token| is_same(token, shown));
                 if same.count() == 0 {
-                    self.refusals.note(HTTP_PATH);
+                    refusals.note(HTTP_PATH);
                     return None;
                 }
             }
@@ -117,7 +115,7 @@ impl Entrance {
         let has_own_origin =
             !headers.contains_key(ORIGIN) || only_text(headers, &ORIGIN).is_some_and(has_host);
         // Over HTTP, the guard of all paths has checked the name of the host.
-        let is_known_host = matches!(self.key, Key::Tokens(_))
+        let is_known_host = matches!(self.key, Key::Tokens { .. })
             || Url::parse(&format!("http://{host}")).is_ok_and(|url| is_loopback(&url));
         if is_known_host && has_own_origin { Ok(()) } else { Err(Refusal::CrossOrigin) }
     }

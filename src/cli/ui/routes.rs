@@ -32,6 +32,7 @@ use super::{
 use crate::{
     base::with_causes,
     catalog::ToolSummary,
+    cli::operate::ServerOperation,
     config::{ConfigEdit, Isolation},
     control::{ApiError, Switch},
     proxy::FoundTool,
@@ -216,24 +217,10 @@ async fn stderr(State(page): State<Page>, Path(server): Path<String>) -> PageRes
     page.run(move |view| view.stderr(&server)).await.map(Json)
 }
 
-/// An operation on a server, in the path.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Operation {
-    Load,
-    Sleep,
-    Reset,
-}
-
 async fn operate(
     State(page): State<Page>,
-    Path((server, operation)): Path<(String, Operation)>,
+    Path((server, operation)): Path<(String, ServerOperation)>,
 ) -> PageResult<Value> {
-    let operation = match operation {
-        Operation::Load => "load",
-        Operation::Sleep => "sleep",
-        Operation::Reset => "reset",
-    };
     page.run(move |view| view.operate(&server, operation)).await.map(done)
 }
 
