@@ -14,6 +14,7 @@
 //! - [`proxy`]: all servers with the one published snapshot, the routing of requests, the relay of
 //!   notifications and questions.
 //! - [`surface`]: the tools that a host sees, as a pure function of snapshot, settings and request.
+//! - [`policy`]: the verdict of a config's rules on a call of a tool.
 //! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, and the
 //!   process or HTTP exchange that carries its connection.
 //! - [`peer`]: a JSON-RPC peer over any wire.
@@ -51,6 +52,7 @@ mod downstream;
 #[doc(hidden)]
 pub mod fuzz;
 mod peer;
+mod policy;
 mod protocol;
 mod proxy;
 mod store;

@@ -9,6 +9,7 @@ mod contender;
 mod daemon;
 mod homes;
 mod http;
+mod policy;
 mod process;
 mod relay;
 mod report;

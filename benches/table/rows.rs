@@ -13,7 +13,7 @@ use crate::{
     contender::{Contender, config, dormouse, server, upstream},
     daemon, homes,
     http::HttpContender,
-    process,
+    policy, process,
     report::{TableRow, as_json, median, print},
     search, telemetry,
 };
@@ -43,6 +43,7 @@ const ROW_GROUPS: [(&str, MeasureRows); 16] = [
     ("racing", daemon::racing_starts),
     ("hosts", daemon::twenty_hosts),
     ("telemetry", telemetry::costs),
+    ("policy", policy::costs),
 ];
 
 /// Measures all groups, or those whose names contain `only`.

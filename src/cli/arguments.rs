@@ -84,6 +84,15 @@ Examples:
     },
     /// Accept a server's changed tools
     Approve(ApproveArguments),
+    /// Show which rule decides about a call, or allow a tool
+    #[command(after_help = "\
+Examples:
+  dormouse policy check github/delete_repo '{\"repo\": \"acme/x\"}'
+  dormouse policy allow github/create_issue")]
+    Policy {
+        #[command(subcommand)]
+        command: PolicySubcommand,
+    },
     /// List the known tools of each server: shown, hidden, stale
     List {
         /// Only these servers; by default all
@@ -222,6 +231,29 @@ pub(super) enum DaemonSubcommand {
         /// Do not end when no host has been served for a time
         #[arg(long)]
         always: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicySubcommand {
+    /// Show the verdict on a call, and the rule that decides
+    Check {
+        /// The tool, as SERVER/TOOL
+        tool: String,
+        /// The arguments of the tool as JSON
+        #[arg(value_name = "JSON")]
+        input: Option<String>,
+        /// Print the verdict as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a rule to the config that allows a tool
+    Allow {
+        /// The tool, as SERVER/TOOL
+        tool: String,
+        /// Change nothing; print the changes of the config
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 

@@ -305,7 +305,7 @@ fn is_made(edit: &ConfigEdit, server: &ServerConfig) -> bool {
 }
 
 /// Makes all edits or none, and tells running processes to reload.
-fn make_all(
+pub(super) fn make_all(
     options: &Options,
     file: ConfigFile,
     edits: &[ConfigEdit],

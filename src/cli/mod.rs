@@ -3,6 +3,7 @@
 
 #[macro_use]
 mod output;
+mod policy;
 
 mod approve;
 mod arguments;

@@ -158,7 +158,11 @@ async fn connect_once(
 
 fn context(settings: &Settings, services: ProcessServices, auth: Auth) -> Context {
     Context {
-        opener: Opener::new(settings.limits.max_message_bytes, settings.lineage.clone(), services),
+        opener: Opener::new(
+            settings.limits.max_message_bytes,
+            settings.launch.lineage.clone(),
+            services,
+        ),
         auth,
         catalog_ttl: None,
         reads_lists: true,

@@ -3,14 +3,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{config_source::ConfigSource, first_run, follow, settings};
 use crate::{
     auth::Auth,
-    config::ParsedConfig,
-    control::{self, ApiState, ChangeSender},
-    proxy::Fleet,
+    config::{ConfigEdit, ParsedConfig},
+    control::{self, ApiState, ChangeSender, ConfigChange},
+    proxy::{Fleet, RuleAddition, RuleWriter},
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
@@ -75,6 +76,28 @@ impl ServedFleet {
     }
 }
 
+/// Adds rules to the config that the fleet serves.
+struct ConfigRules(ChangeSender);
+
+impl RuleWriter for ConfigRules {
+    fn add_rule(&self, addition: RuleAddition) -> BoxFuture<'static, Result<(), String>> {
+        let changes = self.0.clone();
+        let change = ConfigChange::Edit(rule_edit(addition));
+        async move {
+            let made = changes.make(change).await;
+            made.map(|_| ()).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        }
+        .boxed()
+    }
+}
+
+/// Returns the edit of the config that adds a rule.
+pub(super) fn rule_edit(addition: RuleAddition) -> ConfigEdit {
+    let RuleAddition { list, rule, before } = addition;
+    let list = list.path().into_iter().map(str::to_owned).collect();
+    ConfigEdit::AddRule { list, rule: Box::new(rule), before: Box::new(before) }
+}
+
 /// A fleet with what is remembered of it.
 struct Served {
     fleet: Arc<Fleet>,
@@ -95,6 +118,7 @@ fn start_tasks(
         return ApiState { fleet, telemetry, config, changes, stop };
     };
     let (changes, wanted) = ChangeSender::channel();
+    fleet.operator().write_rules_with(Arc::new(ConfigRules(changes.clone())));
     let file = source.file.clone();
     let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
     let control = ApiState { fleet: fleet.clone(), telemetry, config, changes, stop: stop.clone() };

@@ -16,8 +16,9 @@ use crate::{
     auth::{Auth, Browser, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
-        self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, ListSettings,
-        ParsedConfig, ServerConfig, Settings, Surface, Transport, TrustStore, Wrapping,
+        self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, LaunchFacts,
+        ListSettings, ParsedConfig, ServerConfig, Settings, Surface, Transport, TrustStore,
+        Wrapping,
     },
     control,
     proxy::{RememberedLoads, Storage},
@@ -245,7 +246,10 @@ pub(super) fn read(
     };
     let mut parsed = file.parse(&environment)?;
     let config = &mut parsed.config;
-    config.settings.lineage = Some(lineage::of(file, context));
+    config.settings.launch = LaunchFacts {
+        lineage: Some(lineage::of(file, context)),
+        is_unattended: context.get("CI").is_some_and(|value| !value.is_empty()),
+    };
     if let Some(surface) = options.surface {
         config.settings.lists.surface = surface;
     }

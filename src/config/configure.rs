@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    LaunchContext, ServerSettings, Startup, ToolRules, Transport, Unavailable,
+    LaunchContext, PolicyRule, ServerSettings, Startup, ToolRules, Transport, Unavailable,
     keys::{
         ENABLED, Features, Isolation, KeyGroup as _, Protocol, SURFACE_OF_ENDPOINT, ServerEntry,
         Surface,
@@ -21,6 +21,8 @@ pub struct ServerConfig {
     pub settings: ServerSettings,
     pub connecting: ConnectionRules,
     pub offer: OfferRules,
+    /// The rules for calls of the server's tools.
+    pub(crate) policy: Vec<PolicyRule>,
     pub endpoint: EndpointSettings,
     /// The transport, or the reason that there is none.
     pub transport: Result<Transport, Unavailable>,
@@ -90,6 +92,7 @@ pub(super) fn configure(
         settings,
         connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
         offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
+        policy: entry.policy,
         endpoint: EndpointSettings {
             auth_tokens: entry.auth_tokens,
             surface: entry.surface.unwrap_or(SURFACE_OF_ENDPOINT),
@@ -120,6 +123,7 @@ impl ServerConfig {
             offer: OfferRules { features, tools: _ },
             transport,
             description: _,
+            policy: _,
             endpoint: _,
         } = self;
         *name == other.name
@@ -168,6 +172,7 @@ mod tests {
         let remote = json!({"url": "https://x/", "description": "d"});
         let mut samples = json!({
             "description": "e", "enabled": false, "startup": "eager", "tools": {"t": false},
+            "policy": [{"then": "deny"}],
             "features": {"prompts": false}, "protocol": "modern", "type": "http",
             "url": "https://y/", "headers": {"A": "b"}, "oauth": {"clientId": "c"},
             "authTokens": ["t"], "surface": "discover", "isolation": "session", "command": "y",

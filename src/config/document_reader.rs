@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Environment, LaunchContext, MAX_PROBLEMS, Problem,
@@ -222,9 +222,13 @@ fn neutralise(value: &mut Value, path: &[Step]) -> bool {
     match (last, parent) {
         (Step::Key(key), Some(Value::Object(members))) => members.shift_remove(key).is_some(),
         (Step::Index(index), Some(Value::Array(elements))) => match elements.get_mut(*index) {
-            // Every array of the file holds strings; an empty one keeps the positions of later
-            // elements.
-            Some(element) if !element.is_string() => {
+            // Every array of the file holds strings or objects; an empty element keeps the
+            // positions of later ones.
+            Some(element) if element.is_string() => {
+                *element = Value::Object(Map::new());
+                true
+            }
+            Some(element) if !element.is_object() => {
                 *element = Value::String(String::new());
                 true
             }

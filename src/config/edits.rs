@@ -4,7 +4,7 @@ use crate::base::{ReplaceError, create_file, replace_file};
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigFile, TrustStore, Unchanged,
+    ConfigFile, PolicyRule, TrustStore, Unchanged,
     document::Document,
     format::{Edit, Format},
     keys::Isolation,
@@ -37,6 +37,13 @@ pub(crate) enum ConfigEdit {
         server: String,
         tool: String,
         enabled: bool,
+    },
+    /// A rule of a policy, before another rule.
+    AddRule {
+        /// The path of the list.
+        list: Vec<String>,
+        rule: Box<PolicyRule>,
+        before: Box<PolicyRule>,
     },
     /// A setting next to the servers.
     Set {
@@ -71,6 +78,7 @@ impl ConfigFile {
             ConfigEdit::EnableTool { server, tool, enabled } => {
                 self.with_tool(server, tool, on(enabled))
             }
+            ConfigEdit::AddRule { list, rule, before } => self.with_rule(list, rule, before),
             ConfigEdit::Set { key, value } => {
                 self.edited_own(key, |root| Edit::put(root, &[key], value.clone()))
             }
@@ -111,6 +119,51 @@ impl ConfigFile {
                 at.push("enabled");
             }
             Ok(vec![Edit::put(&written, &at, enabled)])
+        })
+    }
+
+    /// Adds a rule to a list, before another one.
+    fn with_rule(
+        &self,
+        list: &[String],
+        rule: &PolicyRule,
+        before: &PolicyRule,
+    ) -> Result<Self, Unchanged> {
+        match self.with_element(list, rule, before, false) {
+            // Not every format can have an element inserted in place.
+            Err(Unchanged::ByHand { .. }) => self.with_element(list, rule, before, true),
+            done => done,
+        }
+    }
+
+    /// Inserts a rule into a list. `is_whole`: the list is written again as a whole.
+    fn with_element(
+        &self,
+        list: &[String],
+        rule: &PolicyRule,
+        before: &PolicyRule,
+        is_whole: bool,
+    ) -> Result<Self, Unchanged> {
+        let place = list.join(".");
+        self.edited(&place, |document| {
+            if let Some(dialect) = document.dialect() {
+                return Err(Unchanged::NotOurs(dialect.name()));
+            }
+            let root = document.value();
+            let written = list.iter().fold(&root, |value, step| &value[step.as_str()]);
+            let mut rules = written.as_array().cloned().unwrap_or_default();
+            let read = |rule: &Value| serde_json::from_value::<PolicyRule>(rule.clone()).ok();
+            let at = rules.iter().position(|rule| read(rule).as_ref() == Some(before));
+            let gone = "the rule that it precedes is no longer there";
+            let at = at.ok_or_else(|| Unchanged::by_hand(&place, &gone))?;
+            let rule = serde_json::to_value(rule);
+            let rule = rule.map_err(|error| Unchanged::by_hand(&place, &error))?;
+            if is_whole {
+                rules.insert(at, rule);
+                return Ok(vec![Edit::Set { path: list.to_vec(), value: Value::Array(rules) }]);
+            }
+            let path = [list, &[at.to_string()]].concat();
+            Ok(vec![Edit::Set { path, value: rule }])
         })
     }
 

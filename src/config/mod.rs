@@ -25,6 +25,7 @@ mod key_path;
 mod keys;
 mod launch_context;
 mod merge;
+mod name_pattern;
 mod oauth;
 mod parse;
 mod parsed_config;
@@ -60,10 +61,11 @@ pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
     AlwaysLoad, CallLogging, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin,
-    Protocol, ServerSettings, Startup, Surface,
+    PolicyRule, Protocol, ServerSettings, Startup, Surface, ToolHints, Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;
+pub(crate) use name_pattern::NamePattern;
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret};
 pub(crate) use parse::check_entry;
 pub use parse::parse;
@@ -72,7 +74,7 @@ pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
-pub(crate) use settings::{Settings, Wrapping};
+pub(crate) use settings::{LaunchFacts, Settings, Wrapping};
 pub(crate) use sharing::LaunchIdentity;
 pub(crate) use tools::ToolRules;
 pub(crate) use transport::{Framing, Launch, Remote, Transport};

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Compatibility, Config, ConfigError, Environment, ParsedConfig, Problem, Profiles, ServerConfig,
-    Settings, Unavailable, Wrapping,
+    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, Problem, Profiles,
+    ServerConfig, Settings, Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
@@ -32,11 +32,12 @@ pub fn parse(
     let mut root = written.clone();
     let mut settings = settings(&mut reader, &written, &mut root);
     let server_settings: ServerSettings = reader.group(&written, &mut root);
-    let RootEntry { profiles, mcp_servers, .. } = reader.read(&[], &written, root);
+    let RootEntry { profiles, policy, mcp_servers, .. } = reader.read(&[], &written, root);
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
     }
     settings.profiles = Profiles::new(profiles);
+    settings.policy = policy;
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut compatibility =
         Compatibility { serves_at_root: rules.serves_at_root, ..Compatibility::default() };
@@ -88,7 +89,8 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         limits: reader.group(written, root),
         http: reader.group(written, root),
         profiles: Profiles::default(),
-        lineage: None,
+        policy: Vec::new(),
+        launch: LaunchFacts::default(),
         wrapping: Wrapping::None,
     }
 }

@@ -8,6 +8,12 @@ use super::{ConfigError, ServerConfig, keys::Profile};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProfileName(Arc<str>);
 
+impl ProfileName {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The profiles of a config, and the default one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profiles {

@@ -79,10 +79,11 @@ pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
     static SCHEMA: LazyLock<Value> = LazyLock::new(json_schema);
     let mut node = &*SCHEMA;
     for step in path {
-        let Step::Key(key) = step else { return Vec::new() };
         node = resolve(&SCHEMA, node);
-        let next = node["properties"].get(key).unwrap_or(&node["additionalProperties"]);
-        node = next;
+        node = match step {
+            Step::Key(key) => node["properties"].get(key).unwrap_or(&node["additionalProperties"]),
+            Step::Index(_) => &node["items"],
+        };
     }
     let node = resolve(&SCHEMA, node);
     node["properties"].as_object().map(|keys| keys.keys().cloned().collect()).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! The settings for all servers, and their change while dormouse runs.
 
 use super::{
-    Profiles,
+    PolicyRule, Profiles,
     keys::{
         DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
         TelemetrySettings,
@@ -18,10 +18,20 @@ pub struct Settings {
     pub limits: Limits,
     pub http: HttpSettings,
     pub profiles: Profiles,
+    /// The rules for calls of the tools of all servers.
+    pub(crate) policy: Vec<PolicyRule>,
+    pub launch: LaunchFacts,
+    pub wrapping: Wrapping,
+}
+
+/// The facts that come from the process that was started, and not from the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchFacts {
     /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
     /// a config.
     pub lineage: Option<String>,
-    pub wrapping: Wrapping,
+    /// True if no user can be asked: the variable `CI` is set.
+    pub is_unattended: bool,
 }
 
 /// The source of the servers: a config, or the command line with the one server that is wrapped.
@@ -56,7 +66,8 @@ impl Settings {
             limits,
             http,
             profiles: self.profiles.clone(),
-            lineage: self.lineage.clone(),
+            policy: self.policy.clone(),
+            launch: self.launch.clone(),
             wrapping: now.wrapping,
         };
         let kept = [of_lists, of_loading, of_daemon, of_telemetry, of_limits, of_http].concat();

@@ -12,7 +12,10 @@ use super::line_host::LineHost;
 use crate::{
     auth::Auth,
     base::Lock,
-    config::{Config, LaunchIdentity, ListSettings, ServerConfig, Settings, Surface, Wrapping},
+    config::{
+        Config, LaunchFacts, LaunchIdentity, ListSettings, ServerConfig, Settings, Surface,
+        Wrapping,
+    },
     proxy::{Fleet, Storage},
     upstream::{
         JoinedServer, Joining, PoolFuture, PoolStream, ProcessServices, ServerPool, Watchdog,
@@ -271,7 +274,7 @@ fn settings_of(joining: &Joining<'_>) -> Settings {
     let Joining { lineage, max_message_bytes, .. } = joining;
     let mut settings = Settings {
         lists: ListSettings { surface: Surface::Direct, ..ListSettings::default() },
-        lineage: lineage.map(str::to_owned),
+        launch: LaunchFacts { lineage: lineage.map(str::to_owned), ..LaunchFacts::default() },
         wrapping: Wrapping::Pooled,
         ..Settings::default()
     };

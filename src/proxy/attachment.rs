@@ -41,6 +41,7 @@ impl Fleet {
     pub(crate) fn end_instances_of(&self, owner: Principal) {
         self.board.forget(owner);
         self.calls.results.forget(owner);
+        self.calls.consents.forget(owner);
         known_tasks::unsubscribe(self, self.extensions.tasks.forget(owner));
         self.servers.stop_owned_by(owner);
     }

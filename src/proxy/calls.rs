@@ -1,14 +1,18 @@
-//! The way of one request to one server, in stages: authorize, lease, approve, send, record, shape.
+//! The way of one request to one server, in stages: authorize, permit, lease, approve, send,
+//! record, shape.
 
 mod approval;
+mod approval_question;
 mod authorize;
 mod call;
 mod conversation;
+mod denial;
 mod forward_error;
 mod heartbeat;
 mod lease;
 mod leased_request;
 mod logins;
+mod permit;
 mod pipeline;
 mod recorder;
 mod rounds;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use super::{
     Caller, Endpoint, Host, asking::Asking, audience::Audience, board::Board,
-    catalog_memory::CatalogMemory, events::Events, extension_lists::ExtensionLists,
-    in_flight::InFlight, instance::Instance, kept_results::KeptResults, open_logins::OpenLogins,
-    servers::Servers, task_table::TaskTable,
+    catalog_memory::CatalogMemory, consents::Consents, events::Events,
+    extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
+    kept_results::KeptResults, open_logins::OpenLogins, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -40,6 +40,8 @@ pub(super) struct CallState {
     pub(super) in_flight: InFlight,
     /// The logins that calls wait for.
     pub(super) logins: OpenLogins,
+    /// The consents of users to calls about which a policy had them asked.
+    pub(super) consents: Consents,
     /// The rest of results that were cut.
     pub(super) results: KeptResults,
 }

@@ -42,7 +42,8 @@ impl Fleet {
     ) -> Arc<Self> {
         let settings = &config.settings;
         let max_message_bytes = settings.limits.max_message_bytes;
-        let opener = Opener::new(max_message_bytes, settings.lineage.clone(), services.clone());
+        let opener =
+            Opener::new(max_message_bytes, settings.launch.lineage.clone(), services.clone());
         Self::with_opener(config, opener, storage, auth)
     }
 

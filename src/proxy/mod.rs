@@ -10,6 +10,7 @@ mod board;
 mod calls;
 mod catalog_memory;
 mod catalogs;
+mod consents;
 mod declared;
 mod endpoint;
 mod events;
@@ -50,6 +51,7 @@ pub(crate) mod testing;
 mod tool_calls;
 
 pub(crate) use audience::Subscriber;
+pub(crate) use consents::{RuleAddition, RuleWriter};
 pub(crate) use endpoint::Endpoint;
 pub(crate) use events::{
     Bodies, CallFault, CallSize, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,

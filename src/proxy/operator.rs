@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::{
-    Event, EventSink, Fleet, Overview, catalogs,
+    Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
     overview::{CatalogSource, overview_of},
     reload,
 };
@@ -85,6 +85,11 @@ impl Operator<'_> {
     /// Tells everything that happens from now on to this sink. The first sink stays.
     pub(crate) fn report_to(&self, sink: Arc<dyn EventSink>) {
         self.fleet.events.set_sink(sink);
+    }
+
+    /// Has this writer add the rules that users agree to. The first one stays.
+    pub(crate) fn write_rules_with(&self, writer: Arc<dyn RuleWriter>) {
+        self.fleet.calls.consents.set_writer(writer);
     }
 
     /// Returns the names of the offers that hosts have loaded.

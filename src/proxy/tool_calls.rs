@@ -10,7 +10,7 @@ use crate::{
     catalog::{OfferId, ServerId},
     config::Listing,
     protocol::{Era, method},
-    surface::{Action, calls_another, failed},
+    surface::{Action, calls_another, failed, is_to_read_only},
     wire::{Outcome, Raw},
 };
 
@@ -108,7 +108,10 @@ fn call_of<'a>(
     let is_task = task.is_some();
     let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
     let sent = Some(task.unwrap_or_else(|| sent.clone()));
-    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
+    Call::new(server, caller, method::TOOLS_CALL, sent)
+        .approved_by(approval)
+        .awaiting_task(is_task)
+        .reading_only(is_to_read_only(params))
 }
 
 /// Loads an offer. With stable lists, known catalogs are read first, so that lists do not depend on

@@ -163,30 +163,13 @@ fn caller_definition(name: &str, description: &str) -> Value {
 }
 
 /// Forwards the call with the tool's own name and arguments.
-pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
-    match named_call(view, USE_TOOL, arguments) {
+/// `caller` is the name of the meta-tool. The policy refuses tools that are not read-only to
+/// `use_readonly_tool`.
+pub(super) fn use_tool(view: View<'_>, caller: &str, params: &Raw, arguments: &Raw) -> Action {
+    match named_call(view, caller, arguments) {
         Ok((at, input)) => view.call_instead(at, params, &input),
         Err(action) => action,
     }
-}
-
-/// Handles a call like [`use_tool`], but only for tools that declare themselves read-only.
-pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
-    match named_call(view, USE_READONLY_TOOL, arguments) {
-        Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
-        Ok((at, _)) => failure(format!(
-            "The tool {:?} is not marked as read-only; call it with use_tool",
-            view.snapshot.tools().qualified(at)
-        )),
-        Err(action) => action,
-    }
-}
-
-fn is_readonly(view: View<'_>, at: ToolRef) -> bool {
-    let (_, tool) = view.snapshot.tools().tool(at);
-    let hint = edit::get(&tool.raw, "annotations")
-        .and_then(|annotations| edit::get(&annotations, "readOnlyHint"));
-    hint.is_some_and(|hint| hint.as_bytes() == b"true")
 }
 
 /// Returns the tool that `arguments` names, and the arguments for that tool.

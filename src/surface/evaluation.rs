@@ -51,9 +51,9 @@ impl View<'_> {
         }
         let own = match name.as_str() {
             own_tools::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
-            own_tools::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
+            own_tools::USE_TOOL => Some(discover::use_tool(self, &name, params, &arguments)),
             own_tools::USE_READONLY_TOOL if self.snapshot.settings.lists.split_calls => {
-                Some(discover::use_readonly_tool(self, params, &arguments))
+                Some(discover::use_tool(self, &name, params, &arguments))
             }
             own_tools::LOAD_MCP if self.snapshot.sole.is_none() => {
                 Some(load::load_mcp(self, &arguments))

@@ -23,5 +23,5 @@ mod text;
 mod view;
 
 pub(crate) use action::{Action, blocked, failed};
-pub(crate) use own_tools::calls_another;
+pub(crate) use own_tools::{calls_another, is_to_read_only};
 pub(crate) use view::{Apps, View};

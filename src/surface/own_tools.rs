@@ -23,6 +23,11 @@ pub(super) fn is_reserved(name: &str) -> bool {
     ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
 }
 
+/// Returns whether the `params` of a `tools/call` ask for a tool that is marked as read-only.
+pub(crate) fn is_to_read_only(params: &Raw) -> bool {
+    edit::get_str(params, "name").is_some_and(|name| name == USE_READONLY_TOOL)
+}
+
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
 /// tool.
 pub(crate) fn calls_another(params: &Raw) -> bool {

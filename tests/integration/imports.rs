@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     (
         "cli",
         &[
@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
             "telemetry",
             "proxy",
             "surface",
+            "policy",
             "upstream",
             "peer",
             "auth",
@@ -38,10 +39,11 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     (
         "proxy",
         &[
-            "surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config",
-            "store", "base",
+            "surface", "policy", "upstream", "peer", "auth", "protocol", "wire", "catalog",
+            "config", "store", "base",
         ],
     ),
+    ("policy", &["config", "wire", "base"]),
     ("surface", &["catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),

@@ -41,6 +41,7 @@ mod operating;
 mod own_config;
 mod packaging;
 mod page;
+mod policy;
 mod profiles;
 mod real_servers;
 mod reload;

@@ -66,7 +66,7 @@ fn serve_server(world: &ClientWorld, server: &str, stream: &UnixStream, state: &
     };
     let joining = Joining {
         config,
-        lineage: settings.lineage.as_deref(),
+        lineage: settings.launch.lineage.as_deref(),
         max_message_bytes: settings.limits.max_message_bytes,
     };
     let outcome = write_greeting(stream, &JoinAnswer::Joined)

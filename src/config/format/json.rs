@@ -3,7 +3,7 @@
 use jsonc_parser::{
     CollectOptions, ParseOptions, ast,
     common::Ranged,
-    cst::{CstInputValue, CstObject, CstRootNode},
+    cst::{CstArray, CstInputValue, CstObject, CstRootNode},
     parse_to_ast,
 };
 use serde_json::Value;
@@ -100,6 +100,11 @@ fn one_line(value: &Value) -> String {
 fn edit_lines(text: &str, edit: &Edit) -> Option<String> {
     let root = CstRootNode::parse(text, &options()).ok()?;
     let (name, parents) = edit.target();
+    if let Some(list) = list_at(&root, parents) {
+        let Edit::Set { value, .. } = edit else { return None };
+        list.insert(name.parse().ok()?, input(value));
+        return Some(root.to_string());
+    }
     let object: CstObject =
         parents.iter().try_fold(root.object_value()?, |object, step| object.object_value(step))?;
     match edit {
@@ -109,6 +114,14 @@ fn edit_lines(text: &str, edit: &Edit) -> Option<String> {
         Edit::Remove { .. } => object.get(name)?.remove(),
     }
     Some(root.to_string())
+}
+
+/// Returns the list at a path; `None` if there is something else.
+fn list_at(root: &CstRootNode, path: &[String]) -> Option<CstArray> {
+    let (name, parents) = path.split_last()?;
+    let object =
+        parents.iter().try_fold(root.object_value()?, |object, step| object.object_value(step))?;
+    object.array_value(name)
 }
 
 fn input(value: &Value) -> CstInputValue {

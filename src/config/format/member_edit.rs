@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// One edit. The mapping that holds the member exists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
-    /// Adds a member, or replaces its value.
+    /// Adds a member, or replaces its value. In a list, adds an element at a position.
     Set {
         path: Vec<String>,
         value: Value,
@@ -76,7 +76,10 @@ impl Edit {
         let parent = parents.iter().try_fold(root, |value, step| value.get_mut(step));
         if let Some(Value::Array(elements)) = parent {
             match self {
-                Self::Set { value, .. } => elements.push(value.clone()),
+                Self::Set { value, .. } => {
+                    let position = name.parse().ok().filter(|at| *at <= elements.len());
+                    elements.insert(position.unwrap_or(elements.len()), value.clone());
+                }
                 Self::Remove { .. } => {
                     let position = name.parse().ok().filter(|position| *position < elements.len());
                     position.map(|position: usize| elements.remove(position));

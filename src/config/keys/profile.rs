@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::PolicyRule;
+
 /// A selection of servers and of their tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Profile {
     /// The servers of the profile, each with names or globs of its tools; without any, all its
     /// tools.
     pub servers: BTreeMap<String, Option<Vec<String>>>,
+    /// Rules for calls of hosts with the profile, in addition to those of the file: the strictest
+    /// verdict holds.
+    pub policy: Vec<PolicyRule>,
 }
 
 impl Profile {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Profile, key_class::AT_ONCE};
+use super::{PolicyRule, Profile, key_class::AT_ONCE};
 
 /// The config of dormouse: one MCP server in front of many.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub(in crate::config) struct RootEntry {
     #[serde(rename = "$schema")]
     #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) _schema: Option<String>,
+    /// Rules for calls of tools: see docs/reference/policy.md.
+    #[schemars(extend("x-class" = AT_ONCE))]
+    pub(in crate::config) policy: Vec<PolicyRule>,
     /// Selections of servers and tools; `--profile` names one.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) profiles: BTreeMap<String, Profile>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Features, KeyProblem, OAuthEntry, Surface,
+    Features, KeyProblem, OAuthEntry, PolicyRule, Surface,
     key_class::{AT_ONCE, RECONNECTS},
 };
 use crate::config::{
@@ -41,6 +41,10 @@ pub(in crate::config) struct ServerEntry {
     /// The tools that are shown and can be called, by name or glob; tools without a match are.
     #[schemars(with = "BTreeMap<String, ToolSwitch>", extend("x-class" = AT_ONCE))]
     pub(in crate::config) tools: ToolSwitches,
+    /// Rules for calls of the server's tools, in addition to those of the file: the strictest
+    /// verdict holds.
+    #[schemars(extend("x-class" = AT_ONCE))]
+    pub(in crate::config) policy: Vec<PolicyRule>,
     /// The parts of the server that are used.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) features: Features,

@@ -21,6 +21,8 @@ pub(in crate::proxy) struct Call<'a> {
     pub(super) approval: Option<Approval<'a>>,
     /// True if dormouse has made a task of a call and has to wait for its result.
     pub(super) is_task: bool,
+    /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
+    pub(super) is_to_read_only: bool,
 }
 
 /// The connection on which a request is sent.
@@ -47,6 +49,7 @@ impl<'a> Call<'a> {
             connection: Connection::OfCaller,
             approval: None,
             is_task: false,
+            is_to_read_only: false,
         }
     }
 
@@ -67,6 +70,11 @@ impl<'a> Call<'a> {
     /// Adds a check that is made when the server is awake.
     pub(in crate::proxy) fn approved_by(self, approval: Option<Approval<'a>>) -> Self {
         Self { approval, ..self }
+    }
+
+    /// Demands that the tool is marked as read-only.
+    pub(in crate::proxy) fn reading_only(self, is_to_read_only: bool) -> Self {
+        Self { is_to_read_only, ..self }
     }
 
     /// Has the pipeline wait for the result of the task that the request creates.

@@ -1,5 +1,6 @@
 //! The reasons that a request has no answer from its server.
 
+use super::denial::Denial;
 use crate::{peer::CallError, upstream::LoadError, wire::Raw};
 
 /// The reason that a request has no answer from its server.
@@ -16,11 +17,14 @@ pub(in crate::proxy) enum ForwardError {
     /// The tool differs from what was approved.
     #[error("tool {tool:?} of server {server:?} differs from its approved definition")]
     Blocked { server: String, tool: String },
+    /// The policy does not permit the call, or a user has not.
+    #[error("{0}")]
+    Denied(Box<Denial>),
     /// The request resolved to a different action when the server was awake; nothing was sent.
     #[error("the request has to be evaluated again")]
     Superseded,
     /// The host has to ask its user first, with this result.
-    #[error("a login is required first")]
+    #[error("the user has to be asked first")]
     Asks(Raw),
     /// A user was asked to log in and has not.
     #[error(

@@ -1,4 +1,4 @@
-//! The stages of a request to a server: authorize, lease, approve, send, record, shape.
+//! The stages of a request to a server: authorize, permit, lease, approve, send, record, shape.
 
 use super::{
     approval::check_approval,
@@ -8,6 +8,7 @@ use super::{
     lease::lease,
     leased_request::{LeasedRequest, Sent},
     logins::{self, AskLogin},
+    permit::permit,
     recorder::Recorder,
     send::send,
     shape::shape,
@@ -89,8 +90,9 @@ impl OpenedCall {
 }
 
 async fn attempt(fleet: &Fleet, call: Call<'_>, recorder: &Recorder) -> Result<Sent, ForwardError> {
-    let Call { server, caller, method, params, feature, connection, approval, is_task } = call;
-    authorize(&fleet.servers, server, feature)?;
+    authorize(&fleet.servers, call.server, call.feature)?;
+    permit(fleet, &call).await?;
+    let Call { server, caller, method, params, connection, approval, is_task, .. } = call;
     let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
     let leased = |instance, lease| {
         let recorder = recorder.clone();

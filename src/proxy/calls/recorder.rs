@@ -146,7 +146,9 @@ fn fault_without_answer(error: &ForwardError) -> CallFault {
         ForwardError::Load(_) => CallFault::NotLoaded,
         ForwardError::NotLoggedIn { .. }
         | ForwardError::Call { cause: CallError::Unauthorized(_), .. } => CallFault::NotLoggedIn,
-        ForwardError::SwitchedOff { .. } | ForwardError::Blocked { .. } => CallFault::Forbidden,
+        ForwardError::SwitchedOff { .. }
+        | ForwardError::Blocked { .. }
+        | ForwardError::Denied(_) => CallFault::Forbidden,
         ForwardError::Call { cause: CallError::TimedOut(_), .. } => CallFault::TimedOut,
         ForwardError::Died { .. }
         | ForwardError::Call { .. }

@@ -1,0 +1,80 @@
+//! The rules of the key `policy`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::NamePattern;
+
+/// A rule about calls of tools. The first rule of a list that matches a call decides.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", expecting = "an object")]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct PolicyRule {
+    /// The tools, by name or glob: `server/tool`, or the name of a tool of any server. In the
+    /// entry of a server, the server's own names.
+    #[serde(default = "any_tool", skip_serializing_if = "is_any_tool")]
+    pub tools: NamePattern,
+    /// Properties of the tools, as their servers declare them.
+    #[serde(default, skip_serializing_if = "ToolHints::are_any")]
+    pub when: ToolHints,
+    /// Arguments of the call, by name or glob: each has to be a string that matches.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, NamePattern>,
+    /// The effect of the rule.
+    pub then: Verdict,
+    /// The reason, for the agent and for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The answer of a policy to a call, from the least strict to the strictest.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// The call is made.
+    Allow,
+    /// The user of the host is asked first.
+    Ask,
+    /// The call is refused.
+    Deny,
+}
+
+/// Properties of a tool by its annotations. A tool without an annotation has the default of MCP: it
+/// is not read-only, destructive, not idempotent, and has an open world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct ToolHints {
+    /// `readOnlyHint`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// `destructiveHint`, which is false for a tool that is read-only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl ToolHints {
+    /// Returns whether every tool has the wanted properties.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    pub(crate) fn are_any(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn any_tool() -> NamePattern {
+    NamePattern::new("*")
+}
+
+fn is_any_tool(pattern: &NamePattern) -> bool {
+    pattern.as_str() == "*"
+}
