@@ -26,7 +26,7 @@ pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 16] = [
+const ROW_GROUPS: [(&str, MeasureRows); 17] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),

@@ -87,7 +87,7 @@ impl Operator<'_> {
         self.fleet.events.set_sink(sink);
     }
 
-    /// Has this writer add the rules that users agree to. The first one stays.
+    /// Sets the writer of the rules that users agree to. The first one stays.
     pub(crate) fn write_rules_with(&self, writer: Arc<dyn RuleWriter>) {
         self.fleet.calls.consents.set_writer(writer);
     }
