@@ -88,12 +88,13 @@ impl UserAnswer {
             return Self::No;
         }
         let content = edit::get(answer, "content").unwrap_or_else(Raw::empty_object);
-        match edit::get_str(&content, "decision").as_deref() {
-            // Some hosts leave out a value that is the default.
-            None | Some(ONCE) => Self::Once,
-            Some(FOR_SESSION) => Self::ForSession,
-            Some(ALWAYS) => Self::Always,
-            Some(_) => Self::No,
+        // Some hosts leave out a value that is the default.
+        let Some(decision) = edit::get(&content, "decision") else { return Self::Once };
+        match decision.read::<String>().as_deref() {
+            Ok(ONCE) => Self::Once,
+            Ok(FOR_SESSION) => Self::ForSession,
+            Ok(ALWAYS) => Self::Always,
+            Ok(_) | Err(_) => Self::No,
         }
     }
 }
