@@ -54,7 +54,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     let is_shared = server.shared_identity().is_some();
     server.connecting.isolation = Isolation::Shared;
     server.settings.max_result_bytes = None;
-    config.settings.lists.surface = Surface::Discover;
+    config.settings.set_surface(Surface::Discover);
     config.settings.loading.remember_loads = false;
     config.servers = vec![server];
     let storage = settings::storage(Some(&file));

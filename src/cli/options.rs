@@ -21,14 +21,34 @@ pub(super) fn command() -> Command {
     }))
 }
 
-/// Parses a command line, which begins with the name of the program.
+/// The variable with the name of the profile, for commands that have `--profile`.
+const PROFILE_VARIABLE: &str = "DORMOUSE_PROFILE";
+
+/// Parses a command line, which begins with the name of the program. `variable` returns the
+/// variables of the process that was given it.
 ///
 /// # Errors
 /// If it is not valid.
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    let matches = command().try_get_matches_from(arguments)?;
+pub(super) fn parse(
+    arguments: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
     check(&matches)?;
-    Arguments::from_arg_matches(&matches)
+    let mut parsed = Arguments::from_arg_matches(&matches)?;
+    let has_profile = has_meaning(matches.subcommand_name().unwrap_or("serve"), "profile");
+    if parsed.options.profile.is_none() && has_profile {
+        parsed.options.profile = profile_of(variable(PROFILE_VARIABLE))
+            .map_err(|message| command.error(ErrorKind::InvalidUtf8, message))?;
+    }
+    Ok(parsed)
+}
+
+/// Returns the name in [`PROFILE_VARIABLE`]; `None` if the variable is empty.
+fn profile_of(variable: Option<OsString>) -> Result<Option<String>, String> {
+    let value = variable.filter(|value| !value.is_empty()).map(OsString::into_string);
+    value.transpose().map_err(|_| format!("{PROFILE_VARIABLE} is not UTF-8"))
 }
 
 /// Returns the flag as the command shows it; `None` if the command shows it unchanged.

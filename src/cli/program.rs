@@ -56,7 +56,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     #[cfg(not(unix))]
     let no_daemon = None;
     let parsed = complete::answer(&arguments).and_then(|is_answered| {
-        if is_answered { Ok(None) } else { options::parse(arguments).map(Some) }
+        if is_answered {
+            Ok(None)
+        } else {
+            options::parse(arguments, |name| std::env::var_os(name)).map(Some)
+        }
     });
     let arguments = match parsed {
         Ok(Some(arguments)) => arguments,

@@ -25,7 +25,7 @@ impl Reach {
     ) -> anyhow::Result<Self> {
         let http = &config.settings.http;
         if let Some(address) = options.http.as_ref().or(http.listen.as_ref()) {
-            let others = Options { surface: None, ..options.clone() };
+            let others = Options { surface: None, profile: None, ..options.clone() };
             if let Some(option) = typed(&others)?.first() {
                 let message =
                     format!("{option} belongs to the dormouse that listens at that URL: remove it");
@@ -50,8 +50,10 @@ impl Reach {
                 );
             }
             if let Some(surface) = options.surface {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                url.push_str(&format!("{separator}surface={}", surface.name()));
+                add_to_query(&mut url, "surface", surface.name());
+            }
+            if let Some(profile) = &options.profile {
+                add_to_query(&mut url, "profile", profile);
             }
             return Ok(Self::Url { url, token });
         }
@@ -154,6 +156,13 @@ fn url(address: &str) -> Result<String, UsageError> {
     };
     let url = format!("http://{host}:{port}/mcp");
     if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
+}
+
+/// Adds a parameter to the query of a URL.
+fn add_to_query(url: &mut String, name: &str, value: &str) {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+    url.push_str(&format!("{separator}{name}={value}"));
 }
 
 /// Returns whether an address is only reachable from this machine.

@@ -251,7 +251,7 @@ pub(super) fn read(
         is_unattended: context.get("CI").is_some_and(|value| !value.is_empty()),
     };
     if let Some(surface) = options.surface {
-        config.settings.lists.surface = surface;
+        config.settings.set_surface(surface);
     }
     for server in &mut config.servers {
         let is_kept = parsed.compatibility.kept_idle_timeouts.contains(&server.name);

@@ -21,8 +21,12 @@ pub(super) struct Options {
     /// A file with variables for ${VAR} in the config; by default `.env` next to it
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) env_file: Option<PathBuf>,
-    /// The profile of the config whose servers and tools are shown
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        help = "The profile of the config whose servers and tools are shown [env: DORMOUSE_PROFILE]"
+    )]
     pub(super) profile: Option<String>,
     /// The form in which hosts see the servers
     #[arg(long, global = true, value_parser = surface_parser())]

@@ -60,9 +60,9 @@ pub enum ConfigError {
             trust"
     )]
     NothingToTrust { directory: PathBuf },
-    #[error("unknown profile {name:?}; known: \
-        {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
-    NoProfile { name: String, profiles: Vec<String> },
+    /// `known`: the names of the first profiles, as text.
+    #[error("unknown profile {name:?}; known: {known}")]
+    NoProfile { name: String, known: String },
     #[error("cannot save the trust record at {place}")]
     TrustStore { place: String, source: io::Error },
 }

@@ -1,11 +1,18 @@
 //! The profiles of a config, and the choice of one.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::{ConfigError, ServerConfig, keys::Profile};
+use super::{ConfigError, ServerConfig, Surface, keys::Profile};
+
+/// Maximum number of names of profiles in an error.
+const MAX_KNOWN_NAMES: usize = 20;
 
 /// The name of a profile. Clones are cheap.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProfileName(Arc<str>);
 
 impl ProfileName {
@@ -32,12 +39,37 @@ impl Profiles {
     /// # Errors
     /// [`ConfigError::NoProfile`] if the config has no profile of this name.
     pub(crate) fn set_default(&mut self, name: &str) -> Result<(), ConfigError> {
-        if !self.by_name.contains_key(name) {
-            let profiles = self.by_name.keys().cloned().collect();
-            return Err(ConfigError::NoProfile { name: name.to_owned(), profiles });
-        }
-        self.default = Some(ProfileName(name.into()));
+        self.default = Some(self.named(name)?);
         Ok(())
+    }
+
+    /// Returns the profile of this name.
+    ///
+    /// # Errors
+    /// As [`Self::set_default`].
+    pub(crate) fn named(&self, name: &str) -> Result<ProfileName, ConfigError> {
+        if self.by_name.contains_key(name) {
+            return Ok(ProfileName(name.into()));
+        }
+        let names = self.by_name.keys().take(MAX_KNOWN_NAMES).cloned();
+        let mut known = names.collect::<Vec<_>>().join(", ");
+        match self.by_name.len().saturating_sub(MAX_KNOWN_NAMES) {
+            0 if known.is_empty() => known.push_str("none"),
+            0 => {}
+            others => known.push_str(&format!(" and {others} more")),
+        }
+        Err(ConfigError::NoProfile { name: name.to_owned(), known })
+    }
+
+    /// Removes the surfaces of all profiles, since the command line names one.
+    pub(crate) fn ignore_surfaces(&mut self) {
+        self.by_name.values_mut().for_each(|profile| profile.surface = None);
+    }
+
+    /// Returns the surface of hosts with this profile that name none; `None` if it is that of the
+    /// config.
+    pub(crate) fn surface(&self, profile: Option<&ProfileName>) -> Option<Surface> {
+        self.get(profile?)?.surface
     }
 
     /// Returns the profile of hosts that choose none.
@@ -57,14 +89,89 @@ impl Profiles {
     }
 
     /// Returns the config of a server as hosts see the server that choose no profile: disabled if
-    /// the default profile lacks it. Reports and the start of servers follow it.
+    /// the default profile lacks it.
     pub(crate) fn by_default<'a>(&self, server: &'a ServerConfig) -> Cow<'a, ServerConfig> {
-        let Some(name) = &self.default else { return Cow::Borrowed(server) };
+        self.in_use(server, &BTreeSet::new())
+    }
+
+    /// Returns the config of a server as the default profile and the `chosen` ones show it
+    /// together: disabled if none of them has it. Reports and the start of servers follow it.
+    pub(crate) fn in_use<'a>(
+        &self,
+        server: &'a ServerConfig,
+        chosen: &BTreeSet<ProfileName>,
+    ) -> Cow<'a, ServerConfig> {
+        let Some(default) = &self.default else { return Cow::Borrowed(server) };
+        let names = std::iter::once(default).chain(chosen);
+        let profiles = names.filter_map(|name| self.get(name));
+        let profiles: Vec<&Profile> =
+            profiles.filter(|profile| profile.has(&server.name)).collect();
         let mut shown = server.clone();
-        shown.enabled &= self.show(Some(name), &server.name);
-        if let Some(tools) = self.get(name).and_then(|profile| profile.tools(&server.name)) {
-            shown.offer.tools.restrict(tools);
+        shown.enabled &= !profiles.is_empty();
+        // A profile without a list of tools shows all.
+        let tools: Option<Vec<&[String]>> =
+            profiles.iter().map(|profile| profile.tools(&server.name)).collect();
+        if let Some(tools) = tools.filter(|tools| !tools.is_empty()) {
+            shown.offer.tools.restrict(&tools.concat());
         }
         Cow::Owned(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Environment, parse};
+
+    fn parsed(text: &str) -> crate::config::Config {
+        parse(text, Path::new("c.json"), &Environment::default()).unwrap().config
+    }
+
+    #[test]
+    fn profiles_in_use_show_what_one_of_them_shows() {
+        let config = parsed(
+            r#"{"profiles": {"p": {"servers": {"a": ["read"]}}, "q": {"servers": {"a": ["write"]}},
+                "r": {"servers": {"a": [], "b": null}}},
+            "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}}"#,
+        );
+        let mut profiles = config.settings.profiles.clone();
+        let [a, b] = &config.servers[..] else { panic!("two servers") };
+        assert_eq!(*profiles.in_use(b, &BTreeSet::new()), *b, "no default profile");
+        profiles.set_default("p").unwrap();
+        let chosen = |names: &[&str]| -> BTreeSet<ProfileName> {
+            names.iter().map(|name| profiles.named(name).unwrap()).collect()
+        };
+        for (names, tools, has_b) in [
+            (&[][..], ["read"].as_slice(), false),
+            (&["q"], &["read", "write"], false),
+            (&["q", "r"], &["read", "write", "other"], true),
+        ] {
+            let chosen = chosen(names);
+            let shown = profiles.in_use(a, &chosen);
+            let allowed = ["read", "write", "other"];
+            let allowed = allowed.into_iter().filter(|tool| shown.offer.tools.allow(tool));
+            assert_eq!(allowed.collect::<Vec<_>>(), tools, "{names:?}");
+            assert_eq!(profiles.in_use(b, &chosen).enabled, has_b, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn error_of_an_unknown_profile_names_a_bounded_number_of_others() {
+        let entries = |count: usize| {
+            let entries = ('a'..='z').take(count).map(|name| format!(r#""{name}": {{}}"#));
+            format!(r#"{{"profiles": {{{}}}}}"#, entries.collect::<Vec<_>>().join(","))
+        };
+        let errors = [0, 2, 25].map(|count| {
+            let config = parsed(&entries(count));
+            let error = config.settings.profiles.named("X").unwrap_err().to_string();
+            error.trim_start_matches("unknown ").to_owned()
+        });
+        insta::assert_snapshot!(errors.join("\n"), @r#"
+        profile "X"; known: none
+        profile "X"; known: a, b
+        profile "X"; known: a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t and 5 more
+        "#);
     }
 }

@@ -115,6 +115,7 @@ pub(crate) fn reference() -> String {
         ("Logins: `oauth`", &schema["$defs"]["OAuthEntry"]),
         ("Parts of a server: `features`", &schema["$defs"]["Features"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["Timeouts"]),
+        ("A profile: `profiles.<name>`", &schema["$defs"]["Profile"]),
     ] {
         text.push_str(&format!(
             "## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"

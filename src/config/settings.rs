@@ -1,7 +1,7 @@
 //! The settings for all servers, and their change while dormouse runs.
 
 use super::{
-    PolicyRule, Profiles,
+    PolicyRule, Profiles, Surface,
     keys::{
         DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
         TelemetrySettings,
@@ -49,6 +49,12 @@ pub enum Wrapping {
 }
 
 impl Settings {
+    /// Sets the surface of hosts that name none, whatever their profile is.
+    pub(crate) fn set_surface(&mut self, surface: Surface) {
+        self.lists.surface = surface;
+        self.profiles.ignore_surfaces();
+    }
+
     /// Returns these settings as a running dormouse can adopt them in place of `now`, and the keys
     /// that keep their values until the next start.
     pub(crate) fn adopted(&self, now: &Self) -> (Self, Vec<String>) {

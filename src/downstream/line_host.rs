@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     peer::{Peer, read_messages},
-    proxy::Fleet,
+    proxy::{EndpointChoice, Fleet},
     wire::{LineReader, Outbox, write_messages},
 };
 
@@ -47,7 +47,8 @@ impl LineHost {
         let outbox = Outbox::default();
         let peer = Peer::counting_from(last_id, outbox.clone());
         let writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
-        let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
+        let identity =
+            HostIdentity::of_single_session(fleet.endpoint(EndpointChoice::default()), true);
         let session = Session::attach(fleet, peer.clone(), identity);
         Self { session, peer, max_message_bytes, notices: None, writing }
     }

@@ -5,6 +5,13 @@ use crate::{
     config::{ProfileName, Surface},
 };
 
+/// A host's own choice of the form and of the profile of its endpoint.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndpointChoice {
+    pub surface: Option<Surface>,
+    pub profile: Option<ProfileName>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub surface: Surface,
@@ -26,8 +33,9 @@ impl Endpoint {
         only.map(OfferId::server)
     }
 
-    /// Returns whether two endpoints show the same part of the fleet, in whatever form.
-    pub(crate) fn has_same_part(&self, other: &Self) -> bool {
-        self.only == other.only && self.profile == other.profile
+    /// Returns whether two endpoints have the same path, in whatever form and with whatever
+    /// profile.
+    pub(crate) fn has_same_path(&self, other: &Self) -> bool {
+        self.only == other.only
     }
 }

@@ -4,14 +4,14 @@
 use std::sync::{Arc, Weak};
 
 use super::{
-    Caller, Endpoint, Host, asking::Asking, audience::Audience, board::Board,
+    Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
     kept_results::KeptResults, open_logins::OpenLogins, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
-    config::{Settings, Surface, Wrapping},
+    config::{Settings, Wrapping},
     upstream::{Context, Upstream},
     wire::Raw,
 };
@@ -58,20 +58,23 @@ impl Fleet {
         self.board.settings()
     }
 
-    /// Returns the endpoint of a host that names none.
-    pub(crate) fn endpoint(&self) -> Endpoint {
+    /// Returns the endpoint of all servers for a host with this choice.
+    pub(crate) fn endpoint(&self, choice: EndpointChoice) -> Endpoint {
+        let EndpointChoice { surface, profile } = choice;
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
         let only =
             is_wrapped.then(|| self.servers.roster().ids().next()).flatten().map(OfferId::whole);
-        let profile = settings.profiles.default_name().cloned();
-        Endpoint { surface: settings.lists.surface, only, profile }
+        let profile = profile.or_else(|| settings.profiles.default_name().cloned());
+        let surface = surface.or_else(|| settings.profiles.surface(profile.as_ref()));
+        Endpoint { surface: surface.unwrap_or(settings.lists.surface), only, profile }
     }
 
     /// Returns the endpoint of the offer of this name, unless the config or the profile leaves it
     /// out. A host that names no surface gets the one that the config has for the server.
-    pub(crate) fn endpoint_of(&self, name: &str, surface: Option<Surface>) -> Option<Endpoint> {
-        let whole = self.endpoint();
+    pub(crate) fn endpoint_of(&self, name: &str, choice: EndpointChoice) -> Option<Endpoint> {
+        let surface = choice.surface;
+        let whole = self.endpoint(choice);
         let snapshot = self.board.snapshot_at(&whole);
         let is_enabled = |offer: &&Arc<Offer>| !matches!(offer.presence, Presence::Disabled);
         let mut offers = snapshot.offers.iter().filter(is_enabled);

@@ -34,6 +34,7 @@ mod observer;
 mod open_logins;
 mod operator;
 mod overview;
+mod profile_use;
 mod publishing;
 mod questions;
 mod reload;
@@ -52,7 +53,7 @@ mod tool_calls;
 
 pub(crate) use audience::Subscriber;
 pub(crate) use consents::{RuleAddition, RuleWriter};
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::{Endpoint, EndpointChoice};
 pub(crate) use events::{
     Bodies, CallFault, CallSize, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,
 };

@@ -173,6 +173,17 @@ impl Servers {
         self.first_attempts.add();
     }
 
+    /// Counts first attempts of servers that were left out until now, for which the next lists
+    /// wait as for those of the start.
+    pub(super) fn expect_first_attempts_of(&self, roster: &Roster, servers: &[ServerId]) {
+        let has_attempt = |id: &&ServerId| roster.slot(**id).shown.has_first_attempt();
+        let expected = servers.iter().filter(has_attempt).count();
+        (0..expected).for_each(|_| self.first_attempts.add());
+        if expected > 0 {
+            self.first_attempts.begin_again();
+        }
+    }
+
     /// Counts a first attempt of a server as over.
     pub(super) fn first_attempt_over(&self, server: ServerId) {
         self.first_attempts.finish(server);

@@ -473,6 +473,11 @@ async fn options_of_connect_reach_the_entry() {
     let connect = ["connect", "cursor", "--http", ":1", "--surface", "direct", "--dry-run"];
     let (_, said) = home.run(&connect).await;
     assert!(said.contains("http://127.0.0.1:1/mcp?surface=direct"), "{said}");
+    let config = r#"{"profiles": {"my work": {}}, "mcpServers": {"a": {"command": "a"}}}"#;
+    let home = Home::new().with(USER_CONFIG, config);
+    let connect = ["connect", "cursor", "--http", ":1", "--profile", "my work", "--dry-run"];
+    let (_, said) = home.run(&connect).await;
+    assert!(said.contains("http://127.0.0.1:1/mcp?profile=my+work"), "{said}");
 }
 
 #[tokio::test]

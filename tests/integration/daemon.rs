@@ -43,6 +43,25 @@ async fn hosts_have_one_daemon_and_servers_of_their_own() {
 }
 
 #[tokio::test]
+async fn variable_of_the_client_chooses_the_profile_at_the_daemon() {
+    let home = DaemonHome::new();
+    let proxy = |variable: &str| {
+        let servers = [Server::lazy("a"), Server::lazy("b")];
+        let profiles = json!({"p": {"servers": {"a": []}}, "q": {"servers": {"b": []}}});
+        let proxy = home.proxy(servers).set("profiles", profiles);
+        proxy.environment("DORMOUSE_PROFILE", variable)
+    };
+    let mut p = proxy("p").serve().await;
+    let mut q = proxy("q").serve().await;
+    let mut typed = proxy("p").argument("--profile").argument("q").serve().await;
+    assert_eq!(home.daemons().len(), 1);
+    for (host, own, other) in [(&mut p, "a", "b"), (&mut q, "b", "a"), (&mut typed, "b", "a")] {
+        assert!(host.load(own).await["isError"].is_null(), "{own}");
+        assert_eq!(host.load(other).await["isError"], true, "{other}");
+    }
+}
+
+#[tokio::test]
 async fn racing_starts_make_one_daemon() {
     const HOSTS: usize = 40;
     let home = DaemonHome::new();

@@ -103,13 +103,16 @@ impl ServedHost {
         notices: &mpsc::Sender<Raw>,
         state: &DaemonState,
     ) -> anyhow::Result<Option<Self>> {
-        // The client's own parser reports what is wrong.
-        let Ok(arguments) = options::parse(world.arguments.clone()) else { return Ok(None) };
-        let mut options = arguments.options;
-        options.env_file = options.env_file.map(|path| world.directory.join(path));
         let directory = &world.directory;
         let variables = world.variables.iter().cloned();
         let context = Arc::new(LaunchContext::new(Some(directory.clone()), variables));
+        // The client's own parser reports what is wrong.
+        let variable = |name: &str| context.get_os(name).map(ToOwned::to_owned);
+        let Ok(arguments) = options::parse(world.arguments.clone(), variable) else {
+            return Ok(None);
+        };
+        let mut options = arguments.options;
+        options.env_file = options.env_file.map(|path| directory.join(path));
         let log = log_of(&options, &context, world.has_terminal, notices.clone())?;
         tracing::dispatcher::with_default(&log.clone(), || {
             let source = ConfigSource::of_client(options, directory, context.clone())?;

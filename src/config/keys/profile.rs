@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::PolicyRule;
+use super::{PolicyRule, Surface};
 
-/// A selection of servers and of their tools.
+/// A selection of servers and of their tools, and the form in which hosts see them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -18,6 +18,8 @@ pub(crate) struct Profile {
     /// Rules for calls of hosts with the profile, in addition to those of the file: the strictest
     /// verdict holds.
     pub policy: Vec<PolicyRule>,
+    /// The form in which hosts with this profile see the servers; by default that of the config.
+    pub surface: Option<Surface>,
 }
 
 impl Profile {

@@ -19,7 +19,7 @@ pub(in crate::config) struct RootEntry {
     /// Rules for calls of tools: see docs/reference/policy.md.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) policy: Vec<PolicyRule>,
-    /// Selections of servers and tools; `--profile` names one.
+    /// Selections of servers and tools; a host has at most one: see docs/reference/config.md.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub(in crate::config) profiles: BTreeMap<String, Profile>,
     /// The servers by name. If two offer the same URI or prompt, the first one takes precedence.

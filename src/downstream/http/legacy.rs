@@ -102,7 +102,7 @@ fn find_session(
     let session = front.sessions.find(id);
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == token_hash && session.endpoint.has_same_part(endpoint)
+        session.token_hash == token_hash && session.endpoint.has_same_path(endpoint)
     });
     let Some(session) = session else {
         let error = error::error(error::UNKNOWN_SESSION, "unknown session");

@@ -10,6 +10,7 @@ use axum::{
 };
 
 use super::{front::HttpFront, paths::is_own_segment};
+use crate::proxy::EndpointChoice;
 
 /// The URI that the host sent, if it was rewritten.
 #[derive(Clone)]
@@ -35,7 +36,7 @@ async fn path_of_server(State(front): State<Arc<HttpFront>>, mut request: Reques
         _ => return request,
     };
     let is_ours = rest.is_none() && is_own_segment(name);
-    if is_ours || front.fleet.endpoint_of(&decoded, None).is_none() {
+    if is_ours || front.fleet.endpoint_of(&decoded, EndpointChoice::default()).is_none() {
         return request;
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::{Path, Query, Request, State},
-    http::{Method, StatusCode},
+    http::{HeaderMap, Method, StatusCode},
     middleware,
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -20,7 +20,13 @@ use super::{
     request::{self, refusal},
     root_paths::OriginalUri,
 };
-use crate::{config::Surface, proxy::Endpoint};
+use crate::{
+    config::{ProfileName, Surface},
+    proxy::{Endpoint, EndpointChoice},
+};
+
+/// The header that names a profile, as `?profile=` does.
+const PROFILE_HEADER: &str = "dormouse-profile";
 
 pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> Router {
     let router = Router::new()
@@ -44,6 +50,7 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
 #[derive(Deserialize)]
 struct EndpointQuery {
     surface: Option<String>,
+    profile: Option<String>,
 }
 
 async fn mcp(
@@ -52,7 +59,7 @@ async fn mcp(
     Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    match resolve_endpoint(&front, name, &options) {
+    match resolve_endpoint(&front, name, &options, request.headers()) {
         Ok(endpoint) => dispatch(&front, endpoint, request).await,
         Err(refused) => refused,
     }
@@ -68,39 +75,65 @@ async fn sse(
     let written = request.extensions().get::<OriginalUri>();
     let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
-    match resolve_endpoint(&front, name, &options) {
+    match resolve_endpoint(&front, name, &options, request.headers()) {
         Ok(endpoint) => legacy_sse::open(&front, endpoint, &messages, &request),
         Err(refused) => refused,
     }
 }
 
-/// Returns the endpoint that a URL stands for: all servers or the named one, with the surface of
-/// the query, if any.
+/// Returns the endpoint that a URL stands for: all servers or the named one, with the surface and
+/// the profile that the request chooses, if any.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn resolve_endpoint(
     front: &HttpFront,
     server: Option<Path<String>>,
     options: &EndpointQuery,
+    headers: &HeaderMap,
 ) -> Result<Endpoint, Response> {
-    let asked = match options.surface.as_deref() {
-        None => None,
-        Some(name) => {
-            if let Some(surface) = Surface::named(name) {
-                Some(surface)
-            } else {
-                let message = format!("unknown surface {name:?}");
-                return Err(refusal(StatusCode::BAD_REQUEST, None, &message));
-            }
-        }
+    let surface = options.surface.as_deref().map(surface).transpose()?;
+    let profile = chosen_profile(front, options, headers)?;
+    let choice = EndpointChoice { surface, profile: profile.clone() };
+    let endpoint = match server {
+        None => front.fleet.endpoint(choice),
+        Some(Path(name)) => front.fleet.endpoint_of(&name, choice).ok_or_else(|| {
+            let message = format!("unknown server {name:?}");
+            refusal(StatusCode::NOT_FOUND, None, &message)
+        })?,
     };
-    let Some(Path(name)) = server else {
-        let own = front.fleet.endpoint();
-        return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
-    };
-    front.fleet.endpoint_of(&name, asked).ok_or_else(|| {
-        let message = format!("unknown server {name:?}");
-        refusal(StatusCode::NOT_FOUND, None, &message)
+    if let Some(profile) = profile {
+        front.fleet.use_profile(&profile);
+    }
+    Ok(endpoint)
+}
+
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+fn surface(name: &str) -> Result<Surface, Response> {
+    Surface::named(name).ok_or_else(|| {
+        let message = format!("unknown surface {name:?}");
+        refusal(StatusCode::BAD_REQUEST, None, &message)
     })
+}
+
+/// Returns the profile that a request chooses. The query precedes the header, since a user sees it
+/// in the URL.
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+fn chosen_profile(
+    front: &HttpFront,
+    options: &EndpointQuery,
+    headers: &HeaderMap,
+) -> Result<Option<ProfileName>, Response> {
+    let refused = |message: &str| refusal(StatusCode::BAD_REQUEST, None, message);
+    let in_header = || {
+        let value = headers.get(PROFILE_HEADER)?;
+        // Header values have no encoding; UTF-8 is what JSON has.
+        Some(str::from_utf8(value.as_bytes()).map_err(|_| refused("Dormouse-Profile is not UTF-8")))
+    };
+    let name = match &options.profile {
+        Some(name) => Some(name.as_str()),
+        None => in_header().transpose()?,
+    };
+    let named = |name| front.fleet.settings().profiles.named(name);
+    name.map(named).transpose().map_err(|error| refused(&error.to_string()))
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {

@@ -4,19 +4,24 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio::{sync::watch, time::Instant};
 
-use crate::catalog::ServerId;
+use crate::{base::Lock, catalog::ServerId};
 
 pub(super) struct FirstAttempts {
     /// The number of first attempts that are not over.
     open: watch::Sender<usize>,
     /// The servers that hung in the last run; no list waits for them.
     unwaited: HashSet<ServerId>,
-    began: Instant,
+    /// The start of the attempts that lists wait for.
+    began: Lock<Instant>,
 }
 
 impl Default for FirstAttempts {
     fn default() -> Self {
-        Self { open: watch::Sender::new(0), unwaited: HashSet::new(), began: Instant::now() }
+        Self {
+            open: watch::Sender::new(0),
+            unwaited: HashSet::new(),
+            began: Lock::new(Instant::now()),
+        }
     }
 }
 
@@ -34,6 +39,11 @@ impl FirstAttempts {
         self.open.send_modify(|open| *open += 1);
     }
 
+    /// Lists wait again, for attempts that begin now.
+    pub(super) fn begin_again(&self) {
+        *self.began.lock() = Instant::now();
+    }
+
     pub(super) fn finish(&self, server: ServerId) {
         if !self.unwaited.contains(&server) {
             self.open.send_modify(|open| *open = open.saturating_sub(1));
@@ -48,6 +58,6 @@ impl FirstAttempts {
     }
 
     pub(super) fn deadline(&self, limit: Duration) -> Instant {
-        self.began + limit
+        *self.began.lock() + limit
     }
 }

@@ -1,11 +1,11 @@
 //! The servers of the config, with the handle of each.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::Observe;
 use crate::{
     catalog::ServerId,
-    config::{Profiles, ServerConfig, Startup},
+    config::{ProfileName, Profiles, ServerConfig, Startup},
     protocol::Era,
     proxy::instance::Instance,
     upstream::{Context, Upstream},
@@ -18,6 +18,8 @@ pub(in crate::proxy) struct Roster {
     slots: Vec<Slot>,
     /// The ids of the servers in the config, in its order.
     order: Vec<ServerId>,
+    /// The profiles that hosts have chosen since the start.
+    chosen: Arc<BTreeSet<ProfileName>>,
 }
 
 #[derive(Clone)]
@@ -27,22 +29,21 @@ pub(in crate::proxy) struct Slot {
     /// The present config. The instance keeps the connection of the config that it was started
     /// with.
     pub(in crate::proxy) config: Arc<ServerConfig>,
-    /// The present config as the default profile shows it, for reports and for the start.
+    /// The present config as the profiles in use show it, for reports and for the start.
     pub(in crate::proxy) shown: Arc<ServerConfig>,
     /// The number of changes of the connection.
     pub(in crate::proxy) version: u32,
 }
 
-/// The config of a server, whole and as the default profile shows it.
+/// The config of a server, whole and as the profiles in use show it.
 pub(in crate::proxy) struct SlotConfig {
     pub(in crate::proxy) config: Arc<ServerConfig>,
     pub(in crate::proxy) shown: Arc<ServerConfig>,
 }
 
 impl SlotConfig {
-    fn new(config: ServerConfig, profiles: &Profiles) -> Self {
-        let config = Arc::new(config);
-        let shown = match profiles.by_default(&config) {
+    fn new(config: Arc<ServerConfig>, profiles: &Profiles, chosen: &BTreeSet<ProfileName>) -> Self {
+        let shown = match profiles.in_use(&config, chosen) {
             Cow::Borrowed(_) => config.clone(),
             Cow::Owned(shown) => Arc::new(shown),
         };
@@ -100,6 +101,25 @@ impl Roster {
         self.order.iter().map(|id| (*id, self.slot(*id)))
     }
 
+    /// Returns whether hosts have chosen a profile since the start.
+    pub(in crate::proxy) fn is_in_use(&self, profile: &ProfileName) -> bool {
+        self.chosen.contains(profile)
+    }
+
+    /// Returns the roster in which one more profile is in use. No connection changes.
+    pub(in crate::proxy) fn with_profile(&self, profile: ProfileName, profiles: &Profiles) -> Self {
+        let mut chosen = BTreeSet::clone(&self.chosen);
+        chosen.insert(profile);
+        let mut after = Self { chosen: Arc::new(chosen), ..self.clone() };
+        for id in &after.order {
+            let slot = &mut after.slots[id.0];
+            let SlotConfig { config, shown } =
+                SlotConfig::new(slot.config.clone(), profiles, &after.chosen);
+            *slot = Slot { config, shown, ..slot.clone() };
+        }
+        after
+    }
+
     /// Returns the id of the server that has or had this name.
     fn find(&self, name: &str) -> Option<ServerId> {
         self.slots.iter().position(|slot| slot.config.name == name).map(ServerId)
@@ -113,13 +133,14 @@ impl Roster {
         profiles: &Profiles,
         mut replace: impl FnMut(ServerId, Option<&Slot>, u32, SlotConfig) -> Slot,
     ) -> Self {
-        let mut after = Self { slots: self.slots.clone(), order: Vec::new() };
+        let mut after = Self { order: Vec::new(), ..self.clone() };
         for config in servers {
             let known = self.find(&config.name);
             let id = known.unwrap_or(ServerId(after.slots.len()));
             let before = self.slots.get(id.0).filter(|_| self.order.contains(&id));
             let version = self.slots.get(id.0).map_or(0, |slot| slot.version + 1);
-            let slot = replace(id, before, version, SlotConfig::new(config, profiles));
+            let config = SlotConfig::new(Arc::new(config), profiles, &self.chosen);
+            let slot = replace(id, before, version, config);
             match after.slots.get_mut(id.0) {
                 Some(place) => *place = slot,
                 None => after.slots.push(slot),

@@ -44,7 +44,9 @@ pub fn dormouse() -> Command {
 
 /// Makes a command independent of the environment of the test process.
 fn independent(command: &mut Command) {
-    command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG").env_remove("CI");
+    for name in ["DORMOUSE_CONFIG", "DORMOUSE_LOG", "DORMOUSE_PROFILE", "CI"] {
+        command.env_remove(name);
+    }
     command.env("DORMOUSE_DAEMON", if by_daemon() { "1" } else { "0" });
 }
 

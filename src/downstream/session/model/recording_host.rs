@@ -11,7 +11,7 @@ use crate::{
     downstream::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler},
     peer::{MessageHandler as _, Peer},
     protocol::{ClientIdentity, Meta, adapt, method},
-    proxy::Fleet,
+    proxy::{EndpointChoice, Fleet},
     wire::{Id, Message, Notification, Outbox, Raw, Request, edit},
 };
 
@@ -35,7 +35,8 @@ impl RecordingHost {
     pub(super) fn attach(fleet: &Arc<Fleet>, drops: bool) -> Self {
         let outbox = if drops { Outbox::dropping_above(DROPS_ABOVE) } else { Outbox::default() };
         let peer = Peer::new(outbox.clone());
-        let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
+        let identity =
+            HostIdentity::of_single_session(fleet.endpoint(EndpointChoice::default()), true);
         let session = Session::attach(fleet.clone(), peer.clone(), identity);
         let reply = ReplyChannel { peer, response: None };
         let handler = HostHandler::new(session.clone(), reply);
