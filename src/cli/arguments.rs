@@ -384,6 +384,9 @@ pub(super) struct ImportArguments {
     /// Move secrets in plain text to the `.env` file next to the config
     #[arg(long)]
     pub(super) move_secrets: bool,
+    /// Write a profile for each AI tool if their servers differ
+    #[arg(long)]
+    pub(super) profiles: bool,
     /// Replace servers of the same name
     #[arg(long)]
     pub(super) force: bool,

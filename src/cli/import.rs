@@ -1,5 +1,6 @@
 //! `dormouse import`: take the servers of AI tools into the config.
 
+mod app_profiles;
 mod report;
 
 use std::{
@@ -11,6 +12,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use app_profiles::AppProfiles;
 use report::show;
 
 use super::{
@@ -69,7 +71,8 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     describe::describe(&mut plan, &file, options, probing, may_ask)?;
     let secrets = Secrets::of(&plan);
     let is_moving = secrets.are_moved(typed, may_ask)?;
-    let import = Import { options, plan, settings, secrets, is_moving };
+    let profiles = AppProfiles::of(&plan, &file.profile_names()?).if_wanted(typed, may_ask)?;
+    let import = Import { options, plan, settings, secrets, is_moving, profiles };
     let outcome = import.write(&file, typed)?;
     let is_written = outcome == ImportOutcome::Written;
     if typed.json {
@@ -279,11 +282,13 @@ struct Import<'a> {
     settings: Map<String, Value>,
     secrets: Secrets,
     is_moving: bool,
+    profiles: AppProfiles,
 }
 
 impl Import<'_> {
     fn write(&self, file: &ConfigFile, typed: &ImportArguments) -> anyhow::Result<ImportOutcome> {
-        if !self.plan.servers.iter().any(|planned| planned.outcome.is_written()) {
+        let is_news = self.plan.servers.iter().any(|planned| planned.outcome.is_written());
+        if !is_news && self.profiles.is_empty() {
             return Ok(ImportOutcome::NothingNew);
         }
         let (after, ()) = self.edit(file)?;
@@ -315,7 +320,7 @@ impl Import<'_> {
         }
     }
 
-    /// Returns the config with the imported servers.
+    /// Returns the config with the imported servers and profiles.
     fn edit(&self, file: &ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
         let mut after = file.clone();
         let entries = self.plan.servers.iter().map(|planned| json!(planned.entry).to_string());
@@ -340,6 +345,7 @@ impl Import<'_> {
             let name = planned.name.clone();
             after = after.with(&ConfigEdit::Add { name, entry, replace: true })?;
         }
+        let after = self.profiles.add_to(after)?;
         Ok((valid(self.options, after)?, ()))
     }
 }

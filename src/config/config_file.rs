@@ -133,6 +133,16 @@ impl ConfigFile {
         })
     }
 
+    /// Returns the names of the profiles as written.
+    ///
+    /// # Errors
+    /// If the text cannot be parsed.
+    pub(crate) fn profile_names(&self) -> Result<Vec<String>, ConfigError> {
+        let root = Document::parse_or_empty(&self.text(), &self.path)?.value();
+        let profiles = root["profiles"].as_object();
+        Ok(profiles.into_iter().flat_map(|profiles| profiles.keys().cloned()).collect())
+    }
+
     /// Returns the `.env` next to the file.
     pub(crate) fn env_file(&self) -> &EnvFile {
         &self.env_file

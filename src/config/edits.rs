@@ -1,7 +1,9 @@
 //! Edits of a config file in place: the surrounding text and concurrent changes are preserved.
 
+use std::collections::BTreeSet;
+
 use crate::base::{ReplaceError, create_file, replace_file};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     ConfigFile, PolicyRule, TrustStore, Unchanged,
@@ -45,6 +47,11 @@ pub(crate) enum ConfigEdit {
         rule: Box<PolicyRule>,
         before: Box<PolicyRule>,
     },
+    /// A profile with all tools of these servers. The file has no profile of this name.
+    AddProfile {
+        name: String,
+        servers: BTreeSet<String>,
+    },
     /// A setting next to the servers.
     Set {
         key: String,
@@ -78,7 +85,12 @@ impl ConfigFile {
             ConfigEdit::EnableTool { server, tool, enabled } => {
                 self.with_tool(server, tool, on(enabled))
             }
-            ConfigEdit::AddRule { list, rule, before } => self.with_rule(list, rule, before),
+            ConfigEdit::AddRule { list, rule, before } => with_rule(self, list, (rule, before)),
+            ConfigEdit::AddProfile { name, servers } => self.edited_own(name, |root| {
+                let servers = servers.iter().map(|server| (server.clone(), json!([])));
+                let profile = json!({"servers": servers.collect::<Map<_, _>>()});
+                Edit::put(root, &["profiles", name], profile)
+            }),
             ConfigEdit::Set { key, value } => {
                 self.edited_own(key, |root| Edit::put(root, &[key], value.clone()))
             }
@@ -119,51 +131,6 @@ impl ConfigFile {
                 at.push("enabled");
             }
             Ok(vec![Edit::put(&written, &at, enabled)])
-        })
-    }
-
-    /// Adds a rule to a list, before another one.
-    fn with_rule(
-        &self,
-        list: &[String],
-        rule: &PolicyRule,
-        before: &PolicyRule,
-    ) -> Result<Self, Unchanged> {
-        match self.with_element(list, rule, before, false) {
-            // Not every format can have an element inserted in place.
-            Err(Unchanged::ByHand { .. }) => self.with_element(list, rule, before, true),
-            done => done,
-        }
-    }
-
-    /// Inserts a rule into a list. `is_whole`: the list is written again as a whole.
-    fn with_element(
-        &self,
-        list: &[String],
-        rule: &PolicyRule,
-        before: &PolicyRule,
-        is_whole: bool,
-    ) -> Result<Self, Unchanged> {
-        let place = list.join(".");
-        self.edited(&place, |document| {
-            if let Some(dialect) = document.dialect() {
-                return Err(Unchanged::NotOurs(dialect.name()));
-            }
-            let root = document.value();
-            let written = list.iter().fold(&root, |value, step| &value[step.as_str()]);
-            let mut rules = written.as_array().cloned().unwrap_or_default();
-            let read = |rule: &Value| serde_json::from_value::<PolicyRule>(rule.clone()).ok();
-            let at = rules.iter().position(|rule| read(rule).as_ref() == Some(before));
-            let gone = "the rule that it precedes is no longer there";
-            let at = at.ok_or_else(|| Unchanged::by_hand(&place, &gone))?;
-            let rule = serde_json::to_value(rule);
-            let rule = rule.map_err(|error| Unchanged::by_hand(&place, &error))?;
-            if is_whole {
-                rules.insert(at, rule);
-                return Ok(vec![Edit::Set { path: list.to_vec(), value: Value::Array(rules) }]);
-            }
-            let path = [list, &[at.to_string()]].concat();
-            Ok(vec![Edit::Set { path, value: rule }])
         })
     }
 
@@ -222,4 +189,48 @@ impl ConfigFile {
         }
         Ok(())
     }
+}
+
+/// Returns the file with a rule in a list, before another one.
+fn with_rule(
+    file: &ConfigFile,
+    list: &[String],
+    rules: (&PolicyRule, &PolicyRule),
+) -> Result<ConfigFile, Unchanged> {
+    match with_rule_written(file, list, rules, false) {
+        // Not every format can have an element inserted in place.
+        Err(Unchanged::ByHand { .. }) => with_rule_written(file, list, rules, true),
+        done => done,
+    }
+}
+
+/// Returns the file with the first rule in a list, before the second one. `is_whole`: the list is
+/// written again as a whole.
+fn with_rule_written(
+    file: &ConfigFile,
+    list: &[String],
+    (rule, before): (&PolicyRule, &PolicyRule),
+    is_whole: bool,
+) -> Result<ConfigFile, Unchanged> {
+    let place = list.join(".");
+    file.edited(&place, |document| {
+        if let Some(dialect) = document.dialect() {
+            return Err(Unchanged::NotOurs(dialect.name()));
+        }
+        let root = document.value();
+        let written = list.iter().fold(&root, |value, step| &value[step.as_str()]);
+        let mut rules = written.as_array().cloned().unwrap_or_default();
+        let read = |rule: &Value| serde_json::from_value::<PolicyRule>(rule.clone()).ok();
+        let at = rules.iter().position(|rule| read(rule).as_ref() == Some(before));
+        let gone = "the rule that it precedes is no longer there";
+        let at = at.ok_or_else(|| Unchanged::by_hand(&place, &gone))?;
+        let rule = serde_json::to_value(rule);
+        let rule = rule.map_err(|error| Unchanged::by_hand(&place, &error))?;
+        if is_whole {
+            rules.insert(at, rule);
+            return Ok(vec![Edit::Set { path: list.to_vec(), value: Value::Array(rules) }]);
+        }
+        let path = [list, &[at.to_string()]].concat();
+        Ok(vec![Edit::Set { path, value: rule }])
+    })
 }

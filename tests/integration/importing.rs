@@ -369,3 +369,92 @@ async fn import_asks_at_a_terminal() {
     assert!(ours.contains("Bearer ${NOTION_AUTHORIZATION}"), "{said}\n{ours}");
     assert!(!ours.contains("startup"), "{ours}");
 }
+
+/// Returns a home with apps that have different servers, of which two have one name.
+fn home_of_different_apps() -> Home {
+    let config = |servers: &[(&str, &str)]| {
+        let entries = servers.iter().map(|(name, command)| {
+            let entry = json!({"command": command, "description": "A server. Use when testing."});
+            ((*name).to_owned(), entry)
+        });
+        json!({"mcpServers": entries.collect::<serde_json::Map<_, _>>()}).to_string()
+    };
+    Home::new()
+        .with(".cursor/mcp.json", config(&[("s", "one"), ("t", "three")]))
+        .with(".codeium/windsurf/mcp_config.json", config(&[("s", "two")]))
+        .with(".gemini/config/mcp_config.json", config(&[("own", "one")]))
+}
+
+/// Returns the config that an import has written.
+fn own_config(home: &Home) -> Value {
+    let written = home.read(USER_CONFIG);
+    serde_json::from_str(&written[written.find('{').unwrap()..]).unwrap()
+}
+
+#[tokio::test]
+async fn apps_with_different_servers_get_profiles_if_wanted() {
+    let home = home_of_different_apps();
+    let mut cases = Cases::default();
+    let (code, said) = home.run(&["import", "--all", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    cases.add("without the flag", line_of(&said, "--profiles"));
+    assert_eq!(own_config(&home)["profiles"], Value::Null);
+
+    let (code, said) = home.run(&["import", "--all", "--yes", "--profiles"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let after = said.split_once("wrote").unwrap().1;
+    cases.add("with it", &redacted(after));
+    let (_, said) = home.run(&["import", "--all", "--yes", "--profiles"]).await;
+    cases.add("again", &redacted(&said));
+    insta::assert_snapshot!(cases);
+    let profiles = json!({
+        "antigravity": {"servers": {"s": []}},
+        "cursor": {"servers": {"s": [], "t": []}},
+        "windsurf": {"servers": {"s-windsurf": []}},
+    });
+    assert_eq!(own_config(&home)["profiles"], profiles);
+    let (code, said) = home.run(&["list", "--profile", "windsurf", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn import_keeps_existing_profiles_and_needs_none_for_equal_apps() {
+    let config = r#"{
+  // Mine.
+  "profiles": { "cursor": { "servers": {} } }, // kept
+  "mcpServers": { "s": { "command": "other" } }
+}"#;
+    let home = home_of_different_apps().with(USER_CONFIG, config);
+    let import = ["import", "--all", "--yes", "--profiles", "--json"];
+    let (code, said) = home.run(&import).await;
+    assert_eq!(code, Some(0), "{said}");
+    let report = reported(&said);
+    // The name "s" belongs to the server of the config.
+    assert_eq!(report["profiles"], json!({"windsurf": ["s-windsurf"]}), "{said}");
+    let written = home.read(USER_CONFIG);
+    assert!(written.contains(r#""cursor": { "servers": {} }"#), "{written}");
+    assert!(written.contains("// Mine.") && written.contains("// kept"), "{written}");
+    assert!(!written.contains("antigravity"), "{written}");
+
+    let same = json!({"mcpServers": {"s": {"command": "one"}}}).to_string();
+    let home =
+        Home::new().with(".cursor/mcp.json", &same).with(".gemini/config/mcp_config.json", &same);
+    let (code, said) = home.run(&import).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(reported(&said)["profiles"], json!({}));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn import_asks_for_profiles_at_a_terminal() {
+    let home = home_of_different_apps();
+    for (answer, is_written) in [("n", false), ("y", true)] {
+        let mut command = home.command(".");
+        command.args(["import", "--all"]);
+        let said =
+            at_terminal(command, &[("a profile for each: ", answer), ("dormouse.json? ", "y")])
+                .await;
+        assert_eq!(own_config(&home)["profiles"].is_object(), is_written, "{said}");
+        std::fs::remove_file(home.path().join(USER_CONFIG)).unwrap();
+    }
+}

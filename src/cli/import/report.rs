@@ -1,6 +1,9 @@
 //! The report of an import: what was found, what was done, and what is left to do.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -37,6 +40,7 @@ impl Import<'_> {
             let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
             outln!("not added to the existing config: {}", keys.join(", "));
         }
+        self.profiles.say_how_to_use();
         outln!("next: dormouse test, then dormouse connect APP --replace");
     }
 
@@ -86,6 +90,7 @@ impl Import<'_> {
             config: file.path.clone(),
             is_written,
             servers: of_plan.chain(skipped).collect(),
+            profiles: self.profiles.reported(),
             unreadable: unreadable
                 .iter()
                 .map(|(path, why)| json!({"path": path, "why": why}))
@@ -111,6 +116,8 @@ pub(super) struct ImportReport {
     #[serde(rename = "written")]
     is_written: bool,
     servers: Vec<ReportedServer>,
+    /// The servers of each profile, by the name of the profile.
+    profiles: BTreeMap<&'static str, BTreeSet<String>>,
     unreadable: Vec<Value>,
 }
 
