@@ -20,8 +20,6 @@ pub(crate) enum Decider {
     Default,
     /// A rule of the config.
     Rule(RulePlace),
-    /// The rule that `"pin": "block"` adds: tools that have changed are denied.
-    Pin,
     /// The rule that `"splitCalls": true` adds: `use_readonly_tool` calls read-only tools only.
     SplitCalls,
 }
@@ -39,7 +37,7 @@ impl Decision {
     pub(crate) fn place(&self) -> Option<&RulePlace> {
         match &self.by {
             Decider::Rule(place) => Some(place),
-            Decider::Default | Decider::Pin | Decider::SplitCalls => None,
+            Decider::Default | Decider::SplitCalls => None,
         }
     }
 }
@@ -77,7 +75,6 @@ impl fmt::Display for Decider {
         match self {
             Self::Default => f.write_str("no rule matches"),
             Self::Rule(place) => place.fmt(f),
-            Self::Pin => f.write_str("\"pin\": \"block\""),
             Self::SplitCalls => f.write_str("\"splitCalls\": true"),
         }
     }

@@ -81,13 +81,10 @@ fn first(
     })
 }
 
-/// Returns the verdict of the rules that keys of the config add, `pin` and `splitCalls`.
+/// Returns the verdict of the rule that the key `splitCalls` adds.
 fn by_own_rules(call: &ToolCall<'_>) -> Option<Decision> {
     let name = call.full_name();
     let deny = |by, reason| Some(Decision { verdict: Verdict::Deny, by, reason: Some(reason) });
-    if call.is_changed {
-        return deny(Decider::Pin, format!("the tool {name:?} has changed since it was approved"));
-    }
     if call.is_to_read_only && !call.annotations().read_only {
         let reason = format!("The tool {name:?} is not marked as read-only; call it with use_tool");
         return deny(Decider::SplitCalls, reason);

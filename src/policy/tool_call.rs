@@ -17,8 +17,6 @@ pub(crate) struct ToolCall<'a> {
     arguments: Raw,
     definition: &'a Raw,
     annotations: OnceLock<Annotations>,
-    /// True if the definition differs from the approved one, and `pin` is `block`.
-    pub(crate) is_changed: bool,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
     pub(crate) is_to_read_only: bool,
 }
@@ -61,7 +59,6 @@ impl<'a> ToolCall<'a> {
             arguments,
             definition,
             annotations: OnceLock::new(),
-            is_changed: false,
             is_to_read_only: false,
         })
     }
@@ -92,7 +89,9 @@ impl<'a> ToolCall<'a> {
         };
         let tools = NamePattern::new(name);
         let allowing = PolicyRule { tools, then: Verdict::Allow, reason: None, ..rule.clone() };
-        (!allowing.tools.is_glob()).then_some(allowing)
+        // `a/b/c` may be a tool of the server `a`, or one of `a/b`.
+        let is_clear = matches!(list, RuleList::Server(_)) || name.matches('/').count() == 1;
+        (is_clear && !allowing.tools.is_glob()).then_some(allowing)
     }
 
     pub(super) fn annotations(&self) -> Annotations {

@@ -46,10 +46,23 @@ pub(super) struct Consents {
 
 #[derive(Default)]
 struct HostConsents {
-    /// Tools that may be called while the session lasts, as `server/tool`.
-    tools: HashSet<String>,
+    /// Tools that may be called while the session lasts.
+    tools: HashSet<AskedTool>,
     /// Single calls that may be made once.
     calls: HashSet<CallDigest>,
+}
+
+/// A tool that a user is asked about. Names of servers and tools may contain any separator.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct AskedTool {
+    server: String,
+    tool: String,
+}
+
+impl AskedTool {
+    pub(super) fn of(call: &ToolCall<'_>) -> Self {
+        Self { server: call.server().to_owned(), tool: call.tool().to_owned() }
+    }
 }
 
 /// The identity of a call: a hash of the tool and the arguments.
@@ -60,7 +73,7 @@ impl Consents {
     pub(super) fn take(&self, principal: Principal, call: &ToolCall<'_>) -> bool {
         let mut all = self.by_principal.lock();
         let Some(consents) = all.get_mut(&principal) else { return false };
-        consents.tools.contains(call.full_name()) || consents.calls.remove(&digest(call))
+        consents.tools.contains(&AskedTool::of(call)) || consents.calls.remove(&digest(call))
     }
 
     /// Remembers the consent to one call.
@@ -73,11 +86,11 @@ impl Consents {
     }
 
     /// Remembers the consent to all calls of a tool while the session lasts.
-    pub(super) fn agree_for_session(&self, principal: Principal, tool: &str) {
+    pub(super) fn agree_for_session(&self, principal: Principal, tool: AskedTool) {
         let mut all = self.by_principal.lock();
         let tools = &mut all.entry(principal).or_default().tools;
         if tools.len() < MAX_CONSENTS {
-            tools.insert(tool.to_owned());
+            tools.insert(tool);
         }
     }
 
@@ -98,8 +111,10 @@ impl Consents {
 /// Returns the identity of a call.
 pub(super) fn digest(call: &ToolCall<'_>) -> CallDigest {
     let mut digest = Sha256::new();
-    digest.update(call.full_name());
-    digest.update([0]);
+    for name in [call.server(), call.tool()] {
+        digest.update(name.len().to_le_bytes());
+        digest.update(name);
+    }
     digest.update(call.arguments().as_bytes());
     digest.finalize().into()
 }

@@ -7,10 +7,9 @@ use super::{forward_error::ForwardError, lease::upstream};
 use crate::{
     catalog::ServerId,
     config::Pin,
-    policy::{Decider, RuleLists, ToolCall},
     proxy::{Caller, Fleet, instance::Instance},
     surface::Action,
-    wire::Raw,
+    wire::{Raw, edit},
 };
 
 /// The evaluation of a host's request before its server was awake.
@@ -42,19 +41,12 @@ pub(super) async fn check_approval(
     if evaluated != *approval.action {
         return Err(ForwardError::Superseded);
     }
-    let (settings, config) = (fleet.settings(), fleet.servers.config(*server));
-    let unknown = Raw::empty_object();
-    // A call that is malformed is refused by its server.
-    let Ok(mut call) = ToolCall::read(&config.name, params, &unknown) else { return Ok(()) };
-    call.is_changed = has_changed(fleet, instance, call.tool());
-    match RuleLists::of(&settings, &config, None).decide(&call).by {
-        Decider::Pin => {
-            let (server, tool) = (config.name.clone(), call.tool().to_owned());
-            Err(ForwardError::Blocked { server, tool })
-        }
-        // The stage *permit* has asked the other rules.
-        Decider::Default | Decider::Rule(_) | Decider::SplitCalls => Ok(()),
+    let tool = edit::get_str(params, "name").unwrap_or_default();
+    if has_changed(fleet, instance, &tool) {
+        let server = fleet.servers.config(*server).name.clone();
+        return Err(ForwardError::Blocked { server, tool });
     }
+    Ok(())
 }
 
 /// Returns whether a host's own instance has a tool that differs from what was approved. All hosts

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    base::visible,
+    base::{one_line, visible},
     policy::{Decision, ToolCall},
     protocol::{ClientIdentity, method},
     proxy::asking::HostQuestion,
@@ -44,14 +44,14 @@ impl ApprovalQuestion {
 
     pub(super) fn of(call: &ToolCall<'_>, decision: &Decision) -> Self {
         let reason = match &decision.reason {
-            Some(reason) => format!("\nReason of the rule: {}", visible(reason)),
+            Some(reason) => format!("\nReason of the rule: {}", one_line(&visible(reason))),
             None => String::new(),
         };
         let message = format!(
             "Allow a call of the tool {} of the server {}?{reason}\nArguments: {}",
-            visible(call.tool()),
-            visible(call.server()),
-            shown(&call.arguments().to_string())
+            one_line(&visible(call.tool())),
+            one_line(&visible(call.server())),
+            shown(&call.arguments().to_string()).replace(['\n', '\r'], " ")
         );
         Self { message }
     }

@@ -19,7 +19,7 @@ use crate::{
     proxy::{
         Caller, Fleet, Principal,
         asking::{Continuation, Reaction},
-        consents::{RuleAddition, digest},
+        consents::{AskedTool, RuleAddition, digest},
     },
     wire::{Raw, edit},
 };
@@ -107,6 +107,7 @@ impl Question<'_> {
         let consent = Consent {
             principal,
             tool: tool.clone(),
+            asked: AskedTool::of(self.call),
             call: digest(self.call),
             addition: addition(self.call, lists, decision),
         };
@@ -146,6 +147,7 @@ struct Consent {
     principal: Principal,
     /// `server/tool`
     tool: String,
+    asked: AskedTool,
     call: [u8; 32],
     addition: Option<RuleAddition>,
 }
@@ -167,10 +169,10 @@ impl Consent {
             UserAnswer::No => return Err(Denial::Declined { tool: self.tool }),
             UserAnswer::Once if is_repeated => consents.agree_once(self.principal, self.call),
             UserAnswer::Once => {}
-            UserAnswer::ForSession => consents.agree_for_session(self.principal, &self.tool),
+            UserAnswer::ForSession => consents.agree_for_session(self.principal, self.asked),
             UserAnswer::Always => {
                 // If the rule cannot be written, the consent holds for this session.
-                consents.agree_for_session(self.principal, &self.tool);
+                consents.agree_for_session(self.principal, self.asked.clone());
                 self.write(fleet).await;
             }
         }
