@@ -26,6 +26,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "greetings", run: daemon::fuzz::greetings },
     FuzzTarget { name: "http_headers", run: downstream::http::fuzz::http_headers },
     FuzzTarget { name: "json_edit", run: wire::fuzz::json_edit },
+    FuzzTarget { name: "large_results", run: proxy::fuzz::large_results },
     FuzzTarget { name: "lines", run: wire::fuzz::lines },
     FuzzTarget { name: "listings", run: surface::fuzz::listings },
     FuzzTarget { name: "login_file", run: auth::fuzz::login_file },

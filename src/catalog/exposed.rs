@@ -18,7 +18,7 @@ pub struct ExposedCatalog {
     pub listed_names: Vec<String>,
     /// The positions of the tools that an agent may see.
     pub for_model: Vec<usize>,
-    /// The tools that must not be called, by the server's own names for them.
+    /// The tools that the offer has and that must not be called, by the server's own names.
     pub withheld: BTreeMap<String, WithheldReason>,
     /// The searchable text of the tools, created by the first search.
     pub(super) documents: OnceLock<Arc<ServerDocuments>>,
@@ -39,7 +39,7 @@ pub(super) enum Naming<'a> {
     /// The server's own names.
     Bare,
     /// Names of the form `<part>__<tool>`.
-    Long { part: &'a str, offer: &'a str },
+    Long { part: &'a str, server: &'a str },
 }
 
 impl WithheldReason {
@@ -62,18 +62,28 @@ impl ExposedCatalog {
         changed: &BTreeSet<String>,
         naming: Naming<'_>,
     ) -> Self {
-        let withheld_entry =
-            |name: &String| Some((name.clone(), WithheldReason::of(name, rules, changed)?));
-        let withheld: BTreeMap<String, WithheldReason> =
-            catalog.tools.iter().filter_map(|tool| withheld_entry(&tool.name)).collect();
+        let mut withheld = BTreeMap::new();
+        let mut listed_names = Vec::new();
+        let mut tools = Vec::new();
+        for (tool, listed_name) in catalog.tools.iter().zip(naming.names(catalog)) {
+            if !rules.extent.contains(&tool.name) {
+                continue;
+            }
+            if let Some(why) = WithheldReason::of(&tool.name, rules, changed) {
+                withheld.insert(tool.name.clone(), why);
+            } else {
+                listed_names.push(listed_name);
+                tools.push(tool);
+            }
+        }
         let features = rules.features;
-        let is_whole = withheld.is_empty() && features.resources && features.prompts;
+        let is_whole = tools.len() == catalog.tools.len() && features.resources && features.prompts;
         let whole = catalog.clone();
         let catalog = if is_whole {
             whole.clone()
         } else {
             let mut visible = ServerCatalog::clone(&whole);
-            visible.tools.retain(|tool| !withheld.contains_key(&tool.name));
+            visible.tools = tools.into_iter().cloned().collect();
             if !features.resources {
                 visible.resources.clear();
                 visible.templates.clear();
@@ -83,7 +93,6 @@ impl ExposedCatalog {
             }
             Arc::new(visible)
         };
-        let listed_names = naming.names(&catalog);
         let tools = catalog.tools.iter().enumerate();
         let for_model =
             tools.filter(|(_, tool)| tool.is_for_model()).map(|(place, _)| place).collect();
@@ -123,7 +132,7 @@ impl Naming<'_> {
         let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
         match self {
             Self::Bare => tools.into_iter().map(str::to_owned).collect(),
-            Self::Long { part, offer } => tool_names::tool_names(part, offer, &tools),
+            Self::Long { part, server } => tool_names::tool_names(part, server, &tools),
         }
     }
 }

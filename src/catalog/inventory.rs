@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ServerCatalog, Tool, WithheldReason, hidden_character};
-use crate::config::{Pin, ServerConfig};
+use crate::config::{Pin, ServerConfig, Toolset};
 
 /// Approximate number of bytes of a definition that make up one token of a model.
 const BYTES_PER_TOKEN: usize = 4;
@@ -21,6 +21,17 @@ pub struct Inventory {
     pub prompts: usize,
     /// The size of the listed definitions of all shown tools.
     pub bytes: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolsets: Vec<ToolsetSummary>,
+}
+
+/// One toolset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolsetSummary {
+    pub name: String,
+    /// The number of shown tools.
+    pub tools: usize,
 }
 
 /// One tool.
@@ -92,6 +103,7 @@ impl Inventory {
         let shown = tools.iter().zip(&catalog.tools);
         let shown = shown.filter(|(stock, _)| stock.state == ToolState::Shown);
         let bytes = shown.map(|(_, tool)| tool.raw.as_bytes().len()).sum();
+        let toolsets = toolsets(config, &tools);
         tools.extend(stale(config, catalog));
         let count = |is_used: bool, all: usize| if is_used { all } else { 0 };
         Self {
@@ -100,6 +112,7 @@ impl Inventory {
             resource_templates: count(config.offer.features.resources, catalog.templates.len()),
             prompts: count(config.offer.features.prompts, catalog.prompts.len()),
             bytes,
+            toolsets,
         }
     }
 
@@ -117,6 +130,12 @@ impl Inventory {
         }
     }
 
+    /// Returns a warning for each toolset without tools: its names and globs match none.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let empty = self.toolsets.iter().filter(|toolset| toolset.tools == 0);
+        empty.map(|toolset| format!("toolset {:?} matches none of its tools", toolset.name))
+    }
+
     /// Returns the approximate cost of the shown tools in a model's context, in tokens.
     pub fn tokens(&self) -> usize {
         estimated_tokens(self.bytes)
@@ -126,6 +145,18 @@ impl Inventory {
 /// Returns the approximate cost of so many bytes in a model's context, in tokens.
 pub(crate) fn estimated_tokens(bytes: usize) -> usize {
     bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Counts the shown tools of each toolset.
+fn toolsets(config: &ServerConfig, tools: &[ToolSummary]) -> Vec<ToolsetSummary> {
+    let shown = |toolset: &Toolset| {
+        let shown = tools.iter().filter(|tool| tool.state == ToolState::Shown);
+        shown.filter(|tool| toolset.contains(&tool.name)).count()
+    };
+    let toolsets = config.offer.extent.toolsets().iter();
+    toolsets
+        .map(|toolset| ToolsetSummary { name: toolset.name.clone(), tools: shown(toolset) })
+        .collect()
 }
 
 fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<ToolSummary> {

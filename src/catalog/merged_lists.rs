@@ -26,9 +26,9 @@ impl Snapshot {
 }
 
 impl<'a> MergedLists<'a> {
-    /// Returns every live offer, in the order of their claims to names and URIs. This is config
-    /// order, but in stable lists the offers that hosts have loaded come last, so that they change
-    /// nothing that is listed.
+    /// Returns one live offer of each server, in the order of their claims to names and URIs. This
+    /// is config order, but in stable lists the offers that hosts have loaded come last, so that
+    /// they change nothing that is listed. All offers of a server have the same items.
     fn claimants(self) -> Vec<Claimant<'a>> {
         let mut claimants: Vec<Claimant<'a>> = self
             .snapshot
@@ -44,10 +44,12 @@ impl<'a> MergedLists<'a> {
             })
             .collect();
         claimants.sort_by_key(|claimant| !claimant.is_listed);
+        let mut servers = HashSet::new();
+        claimants.retain(|claimant| servers.insert(claimant.offer.server()));
         claimants
     }
 
-    /// Returns every prompt of every live offer.
+    /// Returns every prompt of every server with a live offer.
     pub fn prompts(self) -> Vec<ExposedPrompt<'a>> {
         let mut taken = HashSet::new();
         let mut exposed = Vec::new();
@@ -57,7 +59,7 @@ impl<'a> MergedLists<'a> {
                 let name = if !is_of_another && taken.insert(prompt.name.as_str()) {
                     prompt.name.clone()
                 } else {
-                    format!("{}__{}", offer.part, prompt.name)
+                    format!("{}__{}", offer.parts.server, prompt.name)
                 };
                 exposed.push(ExposedPrompt { name, offer: at, prompt, is_listed });
             }
@@ -70,7 +72,7 @@ impl<'a> MergedLists<'a> {
     pub fn resolve_prompt(self, name: &str) -> Option<(ServerId, String)> {
         let prompts = self.prompts();
         let is_long = |exposed: &&ExposedPrompt<'_>| {
-            let part = &self.snapshot.offers[exposed.offer].part;
+            let part = &self.snapshot.offers[exposed.offer].parts.server;
             name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
                 == Some(&exposed.prompt.name)
         };
@@ -139,14 +141,17 @@ impl<'a> MergedLists<'a> {
     pub fn collisions(self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
         let mut found = Vec::new();
         let (mut uris, mut names) = (HashMap::new(), HashMap::new());
-        for (at, offer, exposed) in self.snapshot.live() {
+        let mut servers = HashSet::new();
+        let live = self.snapshot.live();
+        for (at, offer, exposed) in live.filter(|(_, offer, _)| servers.insert(offer.server())) {
             let collides = |(first_at, first): (usize, &Offer)| {
                 first.server() != offer.server() && (is_new(first_at) || is_new(at))
             };
             for resource in &exposed.catalog.resources {
                 let first = *uris.entry(resource.uri.as_str()).or_insert((at, offer));
                 if collides(first) {
-                    let (uri, hidden, shown) = (&resource.uri, &offer.name, &first.1.name);
+                    let (uri, hidden, shown) =
+                        (&resource.uri, offer.server_name(), first.1.server_name());
                     let text = format!(
                         "resource {uri} of server {hidden:?} is hidden by that of {shown:?}"
                     );
@@ -156,7 +161,7 @@ impl<'a> MergedLists<'a> {
             for prompt in &exposed.catalog.prompts {
                 let first = *names.entry(prompt.name.as_str()).or_insert((at, offer));
                 if collides(first) {
-                    let (name, part, of) = (&prompt.name, &offer.part, &offer.name);
+                    let (name, part, of) = (&prompt.name, &offer.parts.server, offer.server_name());
                     let text =
                         format!("prompt {name} of server {of:?} is listed as {part}__{name}");
                     found.push(Collision { servers: [first.1.server(), offer.server()], text });

@@ -2,17 +2,21 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming};
-use crate::config::{Listing, OfferRules, ServerConfig, Startup};
+use super::{
+    ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming, tool_names::NameParts,
+};
+use crate::config::{
+    Listing, NamePattern, OfferExtent, OfferRules, ServerConfig, Startup, ToolChoice,
+};
 
-/// The unit that is listed and loaded: what a host may see of one server. The server is the unit
-/// of connection, and may have several offers.
+/// The unit that is listed and loaded: what a host may see of one server, or of one of its
+/// toolsets. The server is the unit of connection.
 #[derive(Clone, Debug)]
 pub struct Offer {
     pub id: OfferId,
+    /// `server` or `server/toolset`.
     pub name: String,
-    /// The offer's part of directly listed names.
-    pub part: String,
+    pub parts: NameParts,
     pub description: Option<String>,
     pub is_lazy: bool,
     /// The parts of the server that the offer contains.
@@ -76,7 +80,7 @@ impl Offer {
         Self {
             id,
             name: "removed from the config".to_owned(),
-            part: String::new(),
+            parts: NameParts::default(),
             description: None,
             is_lazy: false,
             rules: OfferRules::default(),
@@ -87,13 +91,27 @@ impl Offer {
         }
     }
 
-    /// Returns the offer of everything that a server has, before it was connected. The snapshot
-    /// that contains it determines its `part`.
-    pub(super) fn unloaded(server: ServerId, config: &ServerConfig) -> Self {
+    /// Returns the offers of a server before it was connected: the whole server, then its toolsets.
+    /// The snapshot that contains them determines their `parts`.
+    pub(super) fn all_of(server: ServerId, config: &ServerConfig) -> Vec<Self> {
+        let whole = Self::unloaded(server, config);
+        let toolsets = config.offer.extent.toolsets().iter().map(|toolset| Self {
+            id: OfferId::toolset(server, &toolset.name),
+            name: toolset.full_name(&config.name),
+            description: Some(toolset.description.clone()),
+            rules: config.offer.of_toolset(toolset),
+            ..whole.clone()
+        });
+        let toolsets: Vec<Self> = toolsets.collect();
+        [vec![whole], toolsets].concat()
+    }
+
+    /// Returns the offer of everything that a server has, before it was connected.
+    fn unloaded(server: ServerId, config: &ServerConfig) -> Self {
         Self {
             id: OfferId::whole(server),
             name: config.name.clone(),
-            part: String::new(),
+            parts: NameParts::default(),
             description: config.description.clone(),
             is_lazy: config.startup == Startup::Lazy,
             rules: config.offer.clone(),
@@ -113,11 +131,38 @@ impl Offer {
         self.id.server()
     }
 
+    /// Returns the name of the server.
+    pub fn server_name(&self) -> &str {
+        match &self.rules.extent {
+            OfferExtent::Whole(_) => &self.name,
+            OfferExtent::Toolset(toolset) => {
+                let server = self.name.strip_suffix(&toolset.name);
+                server.and_then(|server| server.strip_suffix('/')).unwrap_or(&self.name)
+            }
+        }
+    }
+
+    /// Returns the name of the toolset, if the offer is one.
+    pub(super) fn toolset(&self) -> Option<&str> {
+        match &self.rules.extent {
+            OfferExtent::Whole(_) => None,
+            OfferExtent::Toolset(toolset) => Some(&toolset.name),
+        }
+    }
+
+    /// Returns whether the server has toolsets, or the offer is one.
+    pub fn is_divided(&self) -> bool {
+        match &self.rules.extent {
+            OfferExtent::Whole(toolsets) => !toolsets.is_empty(),
+            OfferExtent::Toolset(_) => true,
+        }
+    }
+
     fn naming(&self) -> Naming<'_> {
         if self.is_bare {
             Naming::Bare
         } else {
-            Naming::Long { part: &self.part, offer: &self.name }
+            Naming::Long { part: &self.parts.server, server: self.server_name() }
         }
     }
 
@@ -129,6 +174,17 @@ impl Offer {
         changed: &BTreeSet<String>,
     ) -> Arc<ExposedCatalog> {
         Arc::new(ExposedCatalog::new(catalog, &self.rules, changed, self.naming()))
+    }
+
+    /// Returns the rank among the offers of the server through which a tool can be reached; the
+    /// lowest is used: an offer that is live, or else the smallest toolset, or else the server.
+    pub(super) fn reach(&self) -> (u8, usize) {
+        let tools = self.exposed().map_or(usize::MAX, |exposed| exposed.catalog.tools.len());
+        match (&self.presence, self.id.is_whole()) {
+            (Presence::Live { .. }, _) => (0, 0),
+            (_, false) => (1, tools),
+            (_, true) => (2, tools),
+        }
     }
 
     /// Returns the live catalog, or else the catalog from the last connection.
@@ -164,7 +220,8 @@ impl Offer {
         }
     }
 
-    /// Returns whether the config permits a tool of this name, listed or not.
+    /// Returns whether the config permits a tool of this name, listed or not, in any offer of the
+    /// server.
     pub(super) fn allows(&self, tool: &str) -> bool {
         self.rules.allow_tool(tool)
     }
@@ -180,9 +237,10 @@ impl Offer {
     }
 
     /// Returns a copy with only those tools that match these names or globs.
-    pub(super) fn narrowed(&self, tools: &[String]) -> Self {
+    pub(super) fn narrowed(&self, tools: &[NamePattern]) -> Self {
         let mut narrowed = self.clone();
-        narrowed.rules.tools.restrict(tools);
+        let choice = ToolChoice { tools: Some(tools.to_vec()), within: None };
+        narrowed.rules.tools.restrict(vec![choice]);
         narrowed.with_catalogs(|offer, exposed| exposed.narrowed(&offer.rules, offer.naming()))
     }
 

@@ -1,5 +1,7 @@
 //! The key of an offer.
 
+use sha2::{Digest as _, Sha256};
+
 use super::ServerId;
 
 /// The key of an offer, which stays the same for as long as the process lives. The offer's
@@ -7,20 +9,21 @@ use super::ServerId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OfferId {
     server: ServerId,
-    /// The number among the offers of the server; 0 for the offer of everything that it has.
-    number: u32,
+    /// A hash of the toolset's name; 0 for the offer of everything that the server has.
+    toolset: u64,
 }
 
 impl OfferId {
     /// Returns the offer of everything that a server has.
     pub fn whole(server: ServerId) -> Self {
-        Self { server, number: 0 }
+        Self { server, toolset: 0 }
     }
 
-    /// Returns an offer of a part of a server.
-    #[cfg(test)]
-    pub(crate) fn part(server: ServerId, number: u32) -> Self {
-        Self { server, number }
+    /// Returns the offer of a toolset. A toolset that a reload of the config renames is another.
+    pub fn toolset(server: ServerId, name: &str) -> Self {
+        let hash = Sha256::digest(name.as_bytes());
+        let hash = hash[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Self { server, toolset: hash.max(1) }
     }
 
     /// Returns the server whose connection serves the offer.
@@ -29,6 +32,6 @@ impl OfferId {
     }
 
     pub fn is_whole(self) -> bool {
-        self.number == 0
+        self.toolset == 0
     }
 }

@@ -6,15 +6,15 @@ use std::{
 };
 
 use super::{
-    Changes, ExposedCatalog, IndexedServer, IndexedTools, LoadOrigin, Offer, OfferId, Presence,
-    SearchHit, SearchIndex, ServerCatalog, ServerId, ToolRef, tool_names,
+    Changes, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, SearchIndex, ServerCatalog,
+    ServerId, ToolRef, name_parts::name_parts,
 };
 use crate::config::{Listing, ProfileName, ServerConfig, Settings, Wrapping};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub settings: Arc<Settings>,
-    /// The offers in config order.
+    /// The offers in config order: each whole server before its toolsets.
     pub offers: Vec<Arc<Offer>>,
     /// The tools by directly listed name. Created on first use, since many snapshots follow each
     /// other while the servers start.
@@ -31,16 +31,17 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns the snapshot before any server was connected.
     pub fn new(settings: Arc<Settings>, servers: &[(ServerId, &ServerConfig)]) -> Self {
-        let offers = servers.iter().map(|(id, config)| Offer::unloaded(*id, config));
-        Self::of(settings, offers.collect())
+        let offers = servers.iter().flat_map(|(id, config)| Offer::all_of(*id, config));
+        let is_wrapped = settings.wrapping != Wrapping::None;
+        // A wrapped server is shown as it is.
+        Self::of(settings, offers.filter(|offer| !is_wrapped || offer.id.is_whole()).collect())
     }
 
     /// Returns the snapshot of these offers.
     pub(crate) fn of(settings: Arc<Settings>, mut offers: Vec<Offer>) -> Self {
-        let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
         let is_wrapped = settings.wrapping != Wrapping::None;
-        for (part, offer) in tool_names::server_parts(&names).into_iter().zip(&mut offers) {
-            (offer.part, offer.is_bare) = (part, is_wrapped);
+        for (parts, offer) in name_parts(&offers).into_iter().zip(&mut offers) {
+            (offer.parts, offer.is_bare) = (parts, is_wrapped);
         }
         Self {
             sole: is_wrapped.then_some(0),
@@ -65,8 +66,11 @@ impl Snapshot {
     ) -> Self {
         let after = Self::new(settings, servers);
         let offers = after.offers.iter().map(|fresh| {
-            let Some(before) = self.offer(fresh.id).filter(|_| is_kept(fresh.server())) else {
+            if !is_kept(fresh.server()) {
                 return fresh.clone();
+            }
+            let Some(before) = self.offer(fresh.id) else {
+                return Arc::new(added(self, fresh, &expose));
             };
             let presence = match &before.presence {
                 Presence::Live { exposed, origin } => {
@@ -81,6 +85,28 @@ impl Snapshot {
         let offers = offers.collect();
         let is_all_kept = after.offers.iter().all(|offer| is_kept(offer.server()));
         Self { is_recalled: self.is_recalled && is_all_kept, ..after.with_offers(offers) }
+    }
+
+    /// Returns the snapshot after a connection has shown what a server has. The offers that are not
+    /// loaded know it too, and have no failure any more.
+    #[must_use]
+    pub fn with_connection(
+        &self,
+        server: ServerId,
+        expose: impl Fn(&Offer) -> Arc<ExposedCatalog>,
+    ) -> Self {
+        let mut offers = self.offers.clone();
+        for (position, before) in self.offers_of(server) {
+            if let Presence::Offered { .. } = before.presence {
+                let known = match self.settings.lists.listing {
+                    Listing::Growing => Some(expose(before)),
+                    // A load must not change a stable list.
+                    Listing::Stable => before.known.clone(),
+                };
+                offers[position] = Arc::new(Offer { known, failure: None, ..before.clone() });
+            }
+        }
+        self.with_offers(offers)
     }
 
     /// Returns the offer with this id, if the config still has it.
@@ -99,7 +125,16 @@ impl Snapshot {
     #[must_use]
     pub fn with(&self, position: usize, presence: Presence) -> (Self, Changes) {
         let before = &self.offers[position];
+        let mut others = self.offers_of(before.server());
+        let is_shared =
+            others.any(|(at, offer)| at != position && offer.presence.origin().is_some());
         let changes = changes(&before.presence, &presence);
+        let changes = match (&before.presence, &presence) {
+            (Presence::Live { .. }, Presence::Live { .. }) => changes,
+            // Another offer of the server has brought everything but the tools.
+            _ if is_shared => Changes { tools: changes.tools, ..Changes::default() },
+            _ => changes,
+        };
         let mut offers = self.offers.clone();
         let is_live = matches!(presence, Presence::Live { .. });
         let failure = before.failure.clone().filter(|_| !is_live);
@@ -157,12 +192,15 @@ impl Snapshot {
     #[must_use]
     pub(super) fn within(&self, profile: &ProfileName) -> Self {
         let profile = self.settings.profiles.get(profile);
-        let part = |offer: &Arc<Offer>| match profile.filter(|profile| profile.has(&offer.name)) {
-            None => Arc::new(offer.hidden()),
-            Some(profile) => match profile.tools(&offer.name) {
-                Some(tools) => Arc::new(offer.narrowed(tools)),
-                None => offer.clone(),
-            },
+        let part = |offer: &Arc<Offer>| {
+            let (server, name) = (offer.server_name(), &offer.name);
+            match profile.filter(|profile| profile.has(server, name)) {
+                None => Arc::new(offer.hidden()),
+                Some(profile) => match profile.tools(server, name) {
+                    Some(tools) => Arc::new(offer.narrowed(tools)),
+                    None => offer.clone(),
+                },
+            }
         };
         self.with_offers(self.offers.iter().map(part).collect())
     }
@@ -243,22 +281,53 @@ impl Snapshot {
         })
     }
 
-    /// Returns the names of the offers that can still be loaded.
+    /// Returns the names of the offers that can still be loaded, without the toolsets of servers
+    /// that are loaded as a whole.
     pub fn loadable(&self) -> Vec<&str> {
-        self.offers
-            .iter()
-            .filter(|offer| matches!(offer.presence, Presence::Offered { .. }))
-            .map(|offer| offer.name.as_str())
-            .collect()
+        let offers = self.offers.chunk_by(|a, b| a.server() == b.server());
+        let loadable = offers.flat_map(|offers| {
+            let is_whole_live = offers[0].id.is_whole() && offers[0].presence.origin().is_some();
+            let shown = if is_whole_live { &offers[..0] } else { offers };
+            shown.iter().filter(|offer| matches!(offer.presence, Presence::Offered { .. }))
+        });
+        loadable.map(|offer| offer.name.as_str()).collect()
     }
 }
 
+/// Returns a new offer of a server that keeps its connection. The catalog of the server is known
+/// by its other offers. A server that has been loaded by itself loads all its offers.
+fn added(
+    before: &Snapshot,
+    fresh: &Offer,
+    expose: &impl Fn(&Offer, &Arc<ServerCatalog>) -> Arc<ExposedCatalog>,
+) -> Offer {
+    let others = || before.offers_of(fresh.server()).map(|(_, offer)| offer);
+    let is_of_own_accord =
+        others().any(|offer| offer.presence.origin() == Some(LoadOrigin::OwnAccord));
+    let known = others().find_map(|offer| offer.exposed());
+    let known = known.map(|known| expose(fresh, &known.whole));
+    let presence = match &known {
+        Some(exposed) if is_of_own_accord => {
+            Presence::Live { exposed: exposed.clone(), origin: LoadOrigin::OwnAccord }
+        }
+        _ => fresh.presence.clone(),
+    };
+    Offer { presence, known, ..fresh.clone() }
+}
+
+/// Returns the tools by their listed names. All offers of a server list a tool under one name,
+/// which belongs to the offer through which the tool is reached.
 fn index(offers: &[Arc<Offer>]) -> HashMap<String, ToolRef> {
-    let mut by_name = HashMap::new();
+    let mut by_name: HashMap<String, ToolRef> = HashMap::new();
     for (at, offer) in offers.iter().enumerate() {
         let names = offer.exposed().map(|exposed| exposed.listed_names.as_slice());
         for (tool, name) in names.unwrap_or_default().iter().enumerate() {
-            by_name.insert(name.clone(), ToolRef { offer: at, tool });
+            let tool = ToolRef { offer: at, tool };
+            match by_name.get_mut(name) {
+                None => drop(by_name.insert(name.clone(), tool)),
+                Some(known) if offer.reach() < offers[known.offer].reach() => *known = tool,
+                Some(_) => {}
+            }
         }
     }
     by_name
@@ -280,48 +349,6 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
     }
 }
 
-impl Snapshot {
-    /// Returns the best results for `query`, best first. Equal results keep config order.
-    pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
-        self.index().search(query, within, limit)
-    }
-
-    /// Searches by words only, even if meanings are known. Used for comparison.
-    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
-        self.index().search_words(query, within, limit)
-    }
-
-    /// Creates the index. The time that this takes grows with the number of tools.
-    pub fn prepare_search(&self) {
-        self.index();
-    }
-
-    /// Returns whether the index exists, so that a search does not have to create it.
-    pub fn is_indexed(&self) -> bool {
-        self.search_index.get().is_some()
-    }
-
-    fn index(&self) -> &SearchIndex {
-        self.search_index.get_or_init(|| {
-            let indexed: Vec<_> = self.offers.iter().map(|offer| indexed(offer)).collect();
-            SearchIndex::of(&indexed)
-        })
-    }
-}
-
-/// Returns an offer as the search index reads it.
-fn indexed(offer: &Offer) -> IndexedServer<'_> {
-    let tools = match (offer.exposed(), &offer.presence) {
-        (Some(exposed), _) => {
-            IndexedTools::Known { tools: &exposed.catalog.tools, documents: &exposed.documents }
-        }
-        (None, Presence::Offered { .. }) => IndexedTools::Unknown,
-        _ => IndexedTools::None,
-    };
-    let description = offer.description.as_deref().unwrap_or_default();
-    IndexedServer { name: &offer.name, description, tools }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, path::Path};
@@ -330,7 +357,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::{Item as _, OfferChoice, Tool, ToolResolution, WithheldReason},
+        catalog::{Item as _, ListedTools, OfferChoice, Tool, ToolResolution},
         config::{Environment, parse},
         wire::Raw,
     };
@@ -338,24 +365,15 @@ mod tests {
     /// Returns the snapshot of one server with two offers, `github` and `github/issues`, and the
     /// catalog of the server.
     fn two_offers() -> (Snapshot, Arc<ServerCatalog>) {
-        let config = |tools: serde_json::Value| {
-            let entry = json!({"command": "x", "description": "d", "tools": tools});
-            let text = json!({"mcpServers": {"github": entry}}).to_string();
-            let parsed = parse(&text, Path::new("c.json"), &Environment::default());
-            parsed.unwrap().config.servers.remove(0)
-        };
-        let server = ServerId(0);
-        let whole = Offer::unloaded(server, &config(json!({})));
-        let issues = Offer {
-            id: OfferId::part(server, 1),
-            name: "github/issues".to_owned(),
-            ..Offer::unloaded(server, &config(json!({"*": false, "*issue*": true})))
-        };
+        let text = r#"{"mcpServers": {"github": {"command": "x", "description": "d", "toolsets": {
+            "issues": {"tools": ["*issue*"]}}}}}"#;
+        let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
+        let servers = ServerId::number(&parsed.config.servers);
         let tools = ["list_issues", "merge"].map(|name| {
             Tool::read(&Raw::encode(&json!({"name": name, "inputSchema": {}}))).unwrap()
         });
         let catalog = ServerCatalog { tools: tools.into(), ..ServerCatalog::unknown() };
-        (Snapshot::of(Arc::default(), vec![whole, issues]), Arc::new(catalog))
+        (Snapshot::new(Arc::default(), &servers), Arc::new(catalog))
     }
 
     fn live(offer: &Offer, catalog: &Arc<ServerCatalog>) -> Presence {
@@ -371,7 +389,7 @@ mod tests {
         assert!(changes.tools);
         assert_eq!(after.loadable(), ["github"]);
         let listed = after.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
-        assert_eq!(listed.collect::<Vec<_>>(), ["github_issues__list_issues"]);
+        assert_eq!(listed.collect::<Vec<_>>(), ["github__list_issues"]);
         let failed = before.with_failure(ServerId(0), "no network");
         assert!(failed.offers.iter().all(|offer| offer.failure.is_some()));
     }
@@ -381,18 +399,29 @@ mod tests {
         let (before, catalog) = two_offers();
         let (loaded, _) = before.with(1, live(&before.offers[1], &catalog));
         let issue = ToolResolution::Tool(ToolRef { offer: 1, tool: 0 });
-        let names = ["github/issues/list_issues", "github_issues__list_issues", "list_issues"];
+        let names = [
+            "github/issues/list_issues",
+            "github/list_issues",
+            "github__list_issues",
+            "list_issues",
+        ];
         for name in names {
             assert_eq!(loaded.tools().resolve_tool(name), issue, "{name}");
         }
-        let whole = ToolResolution::NeedsLoad { offer: 0 };
-        assert_eq!(loaded.tools().resolve_tool("github/merge"), whole);
-        assert_eq!(before.tools().resolve_tool("github/list_issues"), whole);
-        let (tool, why) = ("merge".to_owned(), WithheldReason::SwitchedOff);
-        assert_eq!(
-            loaded.tools().resolve_in(1, "merge"),
-            ToolResolution::Withheld { offer: 1, tool, why }
-        );
+        let load = |offer| ToolResolution::NeedsLoad { offer };
+        assert_eq!(loaded.tools().resolve_tool("github/merge"), load(0));
+        assert_eq!(loaded.tools().resolve_tool("github/merg"), ToolResolution::Unknown);
+        assert_eq!(loaded.tools().resolve_tool("github/issues/merge"), ToolResolution::Unknown);
+        assert_eq!(loaded.tools().resolve_in(1, "merge"), ToolResolution::Unknown);
+        // Nothing is known before the first connection.
+        assert_eq!(before.tools().resolve_tool("github/list_issues"), load(0));
+        assert_eq!(before.tools().resolve_tool("github/issues/list_issues"), load(1));
+        let known =
+            before.with_connection(ServerId(0), |offer| offer.expose(&catalog, &BTreeSet::new()));
+        for name in names {
+            assert_eq!(known.tools().resolve_tool(name), load(1), "{name}");
+        }
+        assert_eq!(known.tools().resolve_tool("github__merge"), load(0));
     }
 
     #[test]
@@ -405,15 +434,21 @@ mod tests {
         assert_eq!(chosen.sole, Some(1));
         let listed = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
         assert_eq!(listed.collect::<Vec<_>>(), ["list_issues"]);
-        let loaded = Arc::new([snapshot.offers[0].id].into());
-        let chosen = OfferChoice { loaded: Some(loaded), ..OfferChoice::default() }.of(&snapshot);
-        assert_eq!(chosen.loadable(), ["github/issues"]);
+        let loadable = |offer: usize| {
+            let loaded = Some(Arc::new([snapshot.offers[offer].id].into()));
+            let chosen = OfferChoice { loaded, ..OfferChoice::default() }.of(&snapshot);
+            chosen.loadable().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(loadable(1), ["github"]);
+        assert!(loadable(0).is_empty(), "the whole server has the tools of its toolsets");
     }
 
     #[test]
     fn profile_chooses_offers_and_their_tools() {
         let text = r#"{"profiles": {"p": {"servers": {"github": ["merge"]}},
-            "all": {"servers": {"github": null}}}, "mcpServers": {"github": {"command": "x"}}}"#;
+            "all": {"servers": {"github": null}}, "part": {"servers": {"github/issues": null}}},
+            "mcpServers": {"github": {"command": "x", "toolsets": {
+                "issues": {"tools": ["*issue*"]}}}}}"#;
         let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
         let (snapshot, catalog) = two_offers();
         let choose = |profile: &str, later: &str| {
@@ -428,12 +463,21 @@ mod tests {
             OfferChoice { profile, ..OfferChoice::default() }.of(&whole)
         };
         let listed = |chosen: &Snapshot| {
-            let names = chosen.live().flat_map(|(_, _, exposed)| exposed.listed_names.clone());
-            names.collect::<Vec<_>>()
+            let offers = chosen.listed(ListedTools::Live).into_iter();
+            let tools = offers.flat_map(|listed| {
+                let name = |tool: usize| listed.exposed().unwrap().listed_names[tool].clone();
+                listed.tools.iter().map(|tool| name(*tool)).collect::<Vec<_>>()
+            });
+            tools.collect::<Vec<_>>()
         };
         // Each session has its own profile, whatever the default is.
         assert_eq!(listed(&choose("p", "all")), ["github__merge"]);
         assert_eq!(listed(&choose("all", "p")), ["github__list_issues", "github__merge"]);
+        assert_eq!(listed(&choose("part", "all")), ["github__list_issues"]);
+        for name in ["github/merge", "github/issues/merge", "github__merge", "merge"] {
+            let resolved = choose("part", "part").tools().resolve_tool(name);
+            assert_eq!(resolved, ToolResolution::Unknown, "{name}");
+        }
         let resolved = choose("p", "p").tools().resolve_tool("github/list_issues");
         assert!(matches!(resolved, ToolResolution::Withheld { offer: 0, .. }), "{resolved:?}");
     }

@@ -1,6 +1,9 @@
 //! Finds tools by the names that agents and hosts write.
 
-use super::{ExposedCatalog, Offer, Presence, Snapshot, Tool, ToolRef, WithheldReason};
+use super::{
+    ExposedCatalog, ListedOffer, ListedTools, Offer, Presence, ServerId, Snapshot, Tool, ToolRef,
+    WithheldReason,
+};
 
 /// The current meaning of a tool's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,15 @@ pub enum ToolResolution {
         why: WithheldReason,
     },
     Unknown,
+}
+
+/// The beginning of a qualified name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameScope {
+    /// The name of a server, of which any offer may have the tool.
+    Server(ServerId),
+    /// The name of a toolset, by the position of its offer.
+    Toolset(usize),
 }
 
 /// The tools of a snapshot by their names.
@@ -64,11 +76,20 @@ impl<'a> ToolDirectory<'a> {
         if self.snapshot.sole.is_some() {
             tool.name.clone()
         } else {
-            format!("{}/{}", offer.name, tool.name)
+            format!("{}/{}", offer.server_name(), tool.name)
         }
     }
 
-    /// Resolves `server/tool`, `server__tool`, a directly listed name, or a bare name.
+    /// Returns the name of the toolset that a call of a tool loads, if it does.
+    pub fn toolset_to_load(self, at: ToolRef) -> Option<&'a str> {
+        let (offer, tool) = self.tool(at);
+        let reached = self.reach(offer.server(), &tool.name)?;
+        let offer = &self.snapshot.offers[reached.offer];
+        (!offer.id.is_whole() && !self.is_live(reached.offer)).then_some(offer.name.as_str())
+    }
+
+    /// Resolves `server/tool`, `server/toolset/tool`, `server__tool`, a directly listed name, or a
+    /// bare name.
     pub fn resolve_tool(self, name: &str) -> ToolResolution {
         if let Some(at) = self.listed(name) {
             return self.loaded_or_load(at);
@@ -89,24 +110,24 @@ impl<'a> ToolDirectory<'a> {
 
     /// Returns whether the name begins with another configured server and a separator.
     pub(super) fn is_named_after_another(self, offer: usize, name: &str) -> bool {
-        let offers = self.snapshot.offers.iter().enumerate();
-        let mut others = offers.filter(|(other, _)| *other != offer);
-        self.snapshot.sole.is_none() && others.any(|(_, offer)| own_part(offer, name).is_some())
+        let server = self.snapshot.offers[offer].server();
+        let mut others = self.snapshot.offers.iter().filter(|other| other.server() != server);
+        self.snapshot.sole.is_none() && others.any(|offer| own_part(offer, name).is_some())
     }
 
     /// Returns the known tool with this directly listed or qualified name, loaded or not.
     pub fn known_tool(self, name: &str) -> Option<ToolRef> {
         let qualified = || {
-            self.candidates(name).into_iter().find_map(|(offer, tool)| self.tool_of(offer, tool))
+            self.candidates(name).into_iter().find_map(|(scope, tool)| self.tool_in(scope, tool))
         };
         self.listed(name).or_else(qualified)
     }
 
-    /// Returns every tool of every offer whose catalog is known, in config order.
+    /// Returns every known tool once, in config order.
     pub fn known_tools(self) -> impl Iterator<Item = ToolRef> + use<'a> {
-        self.snapshot.offers.iter().enumerate().flat_map(|(at, offer)| {
-            let tools = offer.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
-            (0..tools).map(move |tool| ToolRef { offer: at, tool })
+        let offers = self.snapshot.appearances(ListedTools::Searched).into_iter();
+        offers.flat_map(|ListedOffer { position, tools, .. }| {
+            tools.into_iter().map(move |tool| ToolRef { offer: position, tool })
         })
     }
 
@@ -114,7 +135,12 @@ impl<'a> ToolDirectory<'a> {
     pub fn resolve_in(self, offer: usize, tool: &str) -> ToolResolution {
         let view = &self.snapshot.offers[offer];
         if let Presence::Live { .. } | Presence::Offered { .. } = view.presence {
-            if let Some(at) = self.tool_of(offer, tool) {
+            let scope = if view.id.is_whole() {
+                NameScope::Server(view.server())
+            } else {
+                NameScope::Toolset(offer)
+            };
+            if let Some(at) = self.tool_in(scope, tool) {
                 return self.loaded_or_load(at);
             }
             if let Some(withheld) = self.withheld(offer, tool) {
@@ -126,35 +152,53 @@ impl<'a> ToolDirectory<'a> {
             }
         }
         match view.presence {
-            Presence::Offered { .. } => ToolResolution::NeedsLoad { offer },
+            Presence::Offered { .. } if !self.lacks(view.server(), tool) => {
+                ToolResolution::NeedsLoad { offer }
+            }
             _ => ToolResolution::Unknown,
         }
     }
 
-    /// Resolves `server/tool` and `server__tool`. The name of an offer may contain the separator:
-    /// the longest matching name wins.
+    /// Resolves `server/tool`, `server__tool` and `server/toolset/tool`. The name of a server may
+    /// contain the separator: the longest matching name wins.
     fn resolve_qualified(self, name: &str) -> Option<ToolResolution> {
         let candidates = self.candidates(name);
-        let known = candidates.iter().find_map(|(offer, tool)| {
-            let known = self.tool_of(*offer, tool).map(|at| self.loaded_or_load(at));
-            known.or_else(|| self.withheld(*offer, tool))
+        let known = candidates.iter().find_map(|(scope, tool)| {
+            let known = self.tool_in(*scope, tool).map(|at| self.loaded_or_load(at));
+            known.or_else(|| {
+                let mut offers = self.offers_in(*scope);
+                offers.find_map(|offer| self.withheld(offer, tool))
+            })
         });
         known.or_else(|| {
-            let unloaded = candidates.iter().find(|(offer, _)| {
-                matches!(self.snapshot.offers[*offer].presence, Presence::Offered { .. })
+            let unloaded = candidates.iter().find_map(|(scope, tool)| {
+                let is_offered = |offer: &usize| {
+                    let offer = &self.snapshot.offers[*offer];
+                    matches!(offer.presence, Presence::Offered { .. })
+                        && !self.lacks(offer.server(), tool)
+                };
+                self.offers_in(*scope).find(is_offered)
             });
-            unloaded.map(|(offer, _)| ToolResolution::NeedsLoad { offer: *offer })
+            unloaded.map(|offer| ToolResolution::NeedsLoad { offer })
         })
     }
 
-    /// Returns the offers that a qualified name may refer to, each with the remaining part of the
-    /// name. The longest name of an offer comes first.
-    fn candidates(self, name: &str) -> Vec<(usize, &str)> {
-        let mut candidates: Vec<(usize, &str)> = Vec::new();
-        for (at, offer) in
-            self.snapshot.offers.iter().enumerate().filter(|(_, offer)| offer.is_known())
-        {
-            candidates.extend(own_part(offer, name).map(|tool| (at, tool)));
+    /// Returns the servers and toolsets that a qualified name may refer to, each with the remaining
+    /// part of the name. The longest name comes first.
+    fn candidates(self, name: &str) -> Vec<(NameScope, &str)> {
+        let mut candidates: Vec<(NameScope, &str)> = Vec::new();
+        let mut before = None;
+        let known = self.snapshot.offers.iter().enumerate().filter(|(_, offer)| offer.is_known());
+        for (at, offer) in known {
+            let server = offer.server();
+            if before.replace(server) != Some(server) {
+                let tool = own_part(offer, name);
+                candidates.extend(tool.map(|tool| (NameScope::Server(server), tool)));
+            }
+            if !offer.id.is_whole() {
+                let tool = name.strip_prefix(&offer.name).and_then(|rest| rest.strip_prefix('/'));
+                candidates.extend(tool.map(|tool| (NameScope::Toolset(at), tool)));
+            }
         }
         candidates.sort_by_key(|(_, tool)| tool.len());
         candidates
@@ -163,14 +207,15 @@ impl<'a> ToolDirectory<'a> {
     /// Resolves a bare name among the loaded offers first, and then among the known tools of offers
     /// that are not loaded.
     fn resolve_bare(self, name: &str) -> ToolResolution {
-        let offers = 0..self.snapshot.offers.len();
+        let servers = self.snapshot.offers.chunk_by(|a, b| a.server() == b.server());
         let found: Vec<ToolRef> =
-            offers.clone().filter_map(|offer| self.tool_of(offer, name)).collect();
+            servers.filter_map(|offers| self.reach(offers[0].server(), name)).collect();
         let is_live = |at: &&ToolRef| self.is_live(at.offer);
         let live: Vec<ToolRef> = found.iter().filter(is_live).copied().collect();
         match if live.is_empty() { found } else { live }.as_slice() {
             [] => {
-                let withheld = offers.clone().find_map(|offer| self.withheld(offer, name));
+                let mut offers = 0..self.snapshot.offers.len();
+                let withheld = offers.find_map(|offer| self.withheld(offer, name));
                 withheld.unwrap_or_else(|| self.needs_the_only_offer())
             }
             [at] => self.loaded_or_load(*at),
@@ -190,6 +235,47 @@ impl<'a> ToolDirectory<'a> {
             }
             _ => ToolResolution::Unknown,
         }
+    }
+
+    /// Returns the positions of the offers that a scope consists of.
+    fn offers_in(self, scope: NameScope) -> Box<dyn Iterator<Item = usize> + 'a> {
+        match scope {
+            NameScope::Server(server) => {
+                Box::new(self.snapshot.offers_of(server).map(|(offer, _)| offer))
+            }
+            NameScope::Toolset(offer) => Box::new(std::iter::once(offer)),
+        }
+    }
+
+    /// Returns the known tool of this name in a scope. A tool of a toolset that is not loaded is
+    /// reached through another loaded offer of its server, if one has it.
+    fn tool_in(self, scope: NameScope, name: &str) -> Option<ToolRef> {
+        match scope {
+            NameScope::Server(server) => self.reach(server, name),
+            NameScope::Toolset(offer) => {
+                let own = self.tool_of(offer, name)?;
+                let reached = self.reach(self.snapshot.offers[offer].server(), name);
+                reached.filter(|at| self.is_live(at.offer)).or(Some(own))
+            }
+        }
+    }
+
+    /// Returns the tool of this name in the offer of a server through which it is reached.
+    fn reach(self, server: ServerId, name: &str) -> Option<ToolRef> {
+        let offers = self.snapshot.offers_of(server);
+        let having =
+            offers.filter_map(|(at, offer)| Some((self.tool_of(at, name)?, offer.reach())));
+        having.min_by_key(|(_, rank)| *rank).map(|(at, _)| at)
+    }
+
+    /// Returns whether a server that is loaded in part is known to lack a tool of this name.
+    fn lacks(self, server: ServerId, name: &str) -> bool {
+        self.snapshot.offers_of(server).any(|(_, offer)| match &offer.presence {
+            Presence::Live { exposed, .. } => {
+                exposed.whole.tools.iter().all(|tool| tool.name != name)
+            }
+            _ => false,
+        })
     }
 
     fn is_live(self, offer: usize) -> bool {
@@ -216,10 +302,11 @@ impl<'a> ToolDirectory<'a> {
     }
 }
 
-/// Returns the part of the name after the offer's name and a separator, or `None` if the name
-/// begins otherwise.
+/// Returns the part of the name after the name of the offer's server and a separator, or `None` if
+/// the name begins otherwise.
 fn own_part<'a>(offer: &Offer, name: &'a str) -> Option<&'a str> {
-    [(offer.name.as_str(), "/"), (&offer.name, "__"), (&offer.part, "__")]
+    let server = offer.server_name();
+    [(server, "/"), (server, "__"), (&offer.parts.server, "__")]
         .into_iter()
         .filter(|(start, _)| !start.is_empty())
         .find_map(|(start, separator)| name.strip_prefix(start)?.strip_prefix(separator))

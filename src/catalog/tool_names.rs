@@ -4,7 +4,7 @@
 //! `__`: a server's part contains no `__` and does not end in `_`. A name depends on the config and
 //! on its own server only, never on the order of loads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -16,8 +16,19 @@ pub(crate) const MAX_LISTED_NAME_CHARS: usize = 48;
 /// Maximum length of a server's part. It leaves room for a tool's name, and for the prefix
 /// `activate_`.
 const MAX_SERVER_PART: usize = 32;
+/// Maximum length of a toolset's part. It leaves room for the prefix `activate_`.
+const MAX_TOOLSET_PART: usize = 39;
 /// Length of the suffix: `_` and six hexadecimal digits.
 const SUFFIX_LENGTH: usize = 7;
+
+/// The parts of names that stand for an offer.
+#[derive(Clone, Debug, Default)]
+pub struct NameParts {
+    /// The part of the server, in the names of its listed tools.
+    pub server: String,
+    /// The part of the offer, in names of dormouse's own tools.
+    pub own: String,
+}
 
 /// Returns the part that stands for each server in names, in the order of `servers`.
 pub(crate) fn server_parts(servers: &[&str]) -> Vec<String> {
@@ -44,6 +55,39 @@ fn server_part(server: &str) -> String {
     }
     let part = part.trim_end_matches('_');
     if part.is_empty() { "server".to_owned() } else { part.to_owned() }
+}
+
+/// Returns the part that stands for each toolset of a server in names of dormouse's own tools, in
+/// the order of `toolsets`. `servers` has the parts of all servers, which none may equal.
+pub(crate) fn toolset_parts(
+    server_part: &str,
+    server: &str,
+    toolsets: &[&str],
+    servers: &[String],
+) -> Vec<String> {
+    let comparable = |part: &str| part.replace('-', "_");
+    let plain: Vec<String> = toolsets
+        .iter()
+        .map(|toolset| self::server_part(&format!("{server_part}_{toolset}")))
+        .collect();
+    let of_servers: HashSet<String> = servers.iter().map(|part| comparable(part)).collect();
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for part in &plain {
+        *count.entry(comparable(part)).or_default() += 1;
+    }
+    let settle = |(part, toolset): (&String, &&str)| {
+        let comparable = comparable(part);
+        let is_shared = count[&comparable] > 1 || of_servers.contains(&comparable);
+        if is_shared || part.len() > MAX_TOOLSET_PART {
+            hashed(
+                cut(part, MAX_TOOLSET_PART).trim_end_matches('_'),
+                &format!("{server}/{toolset}"),
+            )
+        } else {
+            part.clone()
+        }
+    };
+    plain.iter().zip(toolsets).map(settle).collect()
 }
 
 /// Returns the directly listed name of each tool of one server, in the order of `tools`.
@@ -106,6 +150,20 @@ mod tests {
         assert_ne!(parts[1], parts[2]);
         assert_eq!(parts[3], "c");
         assert_ne!(server_parts(&["日本", "中国"])[0], server_parts(&["日本", "中国"])[1]);
+    }
+
+    #[test]
+    fn toolset_never_has_the_part_of_a_server_or_of_another_toolset() {
+        let parts = |toolsets: &[&str], servers: &[&str]| {
+            let servers = server_parts(servers);
+            toolset_parts(&servers[0], "github", toolsets, &servers)
+        };
+        assert_eq!(parts(&["issues", "pulls"], &["github"]), ["github_issues", "github_pulls"]);
+        let shared = parts(&["issues", "a-b", "a_b", "a__b"], &["github", "github-issues"]);
+        assert!(shared.iter().all(|part| part.len() > "github_issues".len()), "{shared:?}");
+        assert_eq!(shared.iter().collect::<HashSet<_>>().len(), 4, "{shared:?}");
+        let long = parts(&[&"x".repeat(60)], &["github"]);
+        assert_eq!(long[0].len(), MAX_TOOLSET_PART);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::ArgValueCandidates;
 
 use super::{candidates, shared_flags::Options};
-use crate::config::parse_duration;
+use crate::{config::parse_duration, policy::RulePlace};
 
 /// One MCP server in front of many: servers sleep until an agent needs them.
 #[derive(Debug, Parser)]
@@ -251,6 +251,10 @@ pub(super) enum PolicySubcommand {
     Allow {
         /// The tool, as SERVER/TOOL
         tool: String,
+        /// The rule to make an exception to, as refusals name it: `policy[0]`; by default, the
+        /// rules about a call without arguments
+        #[arg(long = "rule", value_name = "RULE")]
+        rules: Vec<RulePlace>,
         /// Change nothing; print the changes of the config
         #[arg(long)]
         dry_run: bool,
@@ -266,6 +270,7 @@ pub(super) struct TimeLimit {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct RefreshArguments {
     /// Only these servers; by default all
     #[arg(add = ArgValueCandidates::new(candidates::servers))]
@@ -273,6 +278,9 @@ pub(super) struct RefreshArguments {
     /// Add `tools` to entries of the config that have none
     #[arg(long)]
     pub(super) write: bool,
+    /// Add the proposed toolsets to entries of the config
+    #[arg(long)]
+    pub(super) write_toolsets: bool,
     /// Change nothing; print the changes of the config
     #[arg(long)]
     pub(super) dry_run: bool,

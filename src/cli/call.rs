@@ -18,7 +18,7 @@ use super::{
 use crate::{
     auth::Auth,
     base::{one_line, visible},
-    config::{Config, Isolation, Startup, Surface},
+    config::{Config, Isolation, ResultLimit, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
     telemetry::{FleetTelemetry, TelemetryOptions},
@@ -53,7 +53,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
         probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });
     let is_shared = server.shared_identity().is_some();
     server.connecting.isolation = Isolation::Shared;
-    server.settings.max_result_bytes = None;
+    server.settings.max_result_bytes = ResultLimit::Off;
     config.settings.set_surface(Surface::Discover);
     config.settings.loading.remember_loads = false;
     config.servers = vec![server];

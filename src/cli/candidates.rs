@@ -1,4 +1,4 @@
-//! The candidates for the completion of server and app names.
+//! The candidates for the completion of the names of servers, profiles and apps.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,20 @@ use crate::apps::APPS;
 pub(super) fn servers() -> Vec<CompletionCandidate> {
     let file = settings::find(&Options { config: typed_config(), ..Options::default() });
     let entries = file.ok().and_then(|file| file.entries().ok());
-    let names = entries.into_iter().flatten().map(|(name, _)| name);
-    // A config found in the working directory is untrusted: its names must not control the
-    // terminal.
-    let names = names.filter(|name| !name.contains(char::is_control));
-    names.map(CompletionCandidate::new).collect()
+    candidates(entries.into_iter().flatten().map(|(name, _)| name))
+}
+
+/// Returns the names of the profiles in the config that the command would use.
+pub(super) fn profiles() -> Vec<CompletionCandidate> {
+    let options = Options { config: typed_config(), ..Options::default() };
+    let config = settings::find(&options).ok().and_then(|it| settings::parse(&it, &options).ok());
+    let profiles = config.map(|config| config.settings.profiles).unwrap_or_default();
+    candidates(profiles.names().map(str::to_owned))
+}
+
+/// A config found in the working directory is untrusted: its names must not control the terminal.
+fn candidates(names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
+    names.filter(|name| !name.contains(char::is_control)).map(CompletionCandidate::new).collect()
 }
 
 /// Returns the config that `--config` names in the command line being completed.

@@ -84,6 +84,9 @@ fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig) {
         counted(inventory.resource_templates, "resource template"),
         counted(inventory.prompts, "prompt")
     );
+    for toolset in &inventory.toolsets {
+        outln!("  toolset {}: {}", toolset.name, counted(toolset.tools, "tool"));
+    }
     let mut table = super::table::table(&[]);
     for tool in &inventory.tools {
         let state = match tool.state {

@@ -110,8 +110,10 @@ pub(super) fn line_of_call(call: &CallRecord) -> String {
         Some(error) => format!("{bad}{}: {}{bad:#}", call.outcome.name(), one_line(error)),
         None => format!("≈ {} tokens", call.tokens_out),
     };
+    let policy = call.policy.as_deref().map(|effect| format!(", {}", one_line(effect)));
+    let policy = policy.unwrap_or_default();
     format!(
-        "{dim}{}{dim:#} {}/{} {}, {} in, {} out, {outcome} {dim}{}{dim:#}",
+        "{dim}{}{dim:#} {}/{} {}, {} in, {} out, {outcome}{policy} {dim}{}{dim:#}",
         call.at,
         one_line(&call.server),
         one_line(name),

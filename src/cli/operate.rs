@@ -7,12 +7,17 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::{
+    UsageError,
     instances::{path_of_server, send_all},
     settings,
     shared_flags::Options,
     status::state,
 };
-use crate::{base::visible, control::ServerReport};
+use crate::{
+    base::visible,
+    config::{Config, ServerConfig},
+    control::ServerReport,
+};
 
 /// Time for a load in addition to the server's own timeout.
 pub(super) const LOAD_MARGIN: Duration = Duration::from_secs(10);
@@ -47,11 +52,11 @@ pub(super) fn run(
     let file = settings::find(options)?;
     settings::say_which(&file);
     let config = settings::parse(&file, options)?;
-    let servers: Result<Vec<_>, _> =
-        servers.iter().map(|name| settings::server(&config, name)).collect();
+    let servers: Result<Vec<_>, UsageError> =
+        servers.iter().map(|name| Ok((name, server_of(&config, name, operation)?))).collect();
     let mut code = ExitCode::SUCCESS;
-    for server in servers? {
-        let (name, timeout) = (&server.name, server.settings.timeouts.load + LOAD_MARGIN);
+    for (name, server) in servers? {
+        let timeout = server.settings.timeouts.load + LOAD_MARGIN;
         let path = path_of_server(name, operation.path());
         let answers = send_all::<ServerReport>(&file, &Method::POST, &path, timeout)?;
         if answers.is_empty() {
@@ -77,4 +82,21 @@ pub(super) fn run(
         }
     }
     Ok(code)
+}
+
+/// Returns the server of this name, or the one whose toolset has it, which can be loaded.
+fn server_of<'a>(
+    config: &'a Config,
+    name: &str,
+    operation: ServerOperation,
+) -> Result<&'a ServerConfig, UsageError> {
+    let has_toolset = |server: &&ServerConfig| {
+        let mut toolsets = server.offer.extent.toolsets().iter();
+        toolsets.any(|toolset| toolset.full_name(&server.name) == name)
+    };
+    let is_load = matches!(operation, ServerOperation::Load);
+    match config.servers.iter().filter(|_| is_load).find(has_toolset) {
+        Some(server) => Ok(server),
+        None => settings::server(config, name),
+    }
 }

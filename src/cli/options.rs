@@ -7,12 +7,16 @@ use clap::{
     parser::ValueSource,
 };
 
-use super::{arguments::Arguments, help};
+use clap_complete::ArgValueCandidates;
+
+use super::{arguments::Arguments, candidates, help};
 
 /// Returns the command line, in which each command shows the shared flags that apply to it, with
 /// help of its own where their effect differs.
 pub(super) fn command() -> Command {
-    let command = Arguments::command();
+    // Completion reads the config, which reads the shared flags: they cannot name it themselves.
+    let profiles = ArgValueCandidates::new(candidates::profiles);
+    let command = Arguments::command().mut_arg("profile", |flag| flag.add(profiles));
     let shared: Vec<Arg> = shared(&command).cloned().collect();
     help::by_topic(command.mut_subcommands(|subcommand| {
         let name = subcommand.get_name().to_owned();

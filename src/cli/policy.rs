@@ -2,20 +2,17 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{anyhow, bail};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{
-    UsageError, arguments::PolicySubcommand, edit, served_fleet::rule_edit, settings,
-    shared_flags::Options,
-};
+use super::{UsageError, arguments::PolicySubcommand, edit, settings, shared_flags::Options};
 use crate::{
     base::visible,
-    config::{Config, ConfigFile, ServerConfig, Verdict},
-    policy::{Decision, RuleLists, ToolCall},
-    proxy::RuleAddition,
-    wire::Raw,
+    catalog::ToolState,
+    config::{Config, ConfigEdit, ConfigFile, ServerConfig, Verdict},
+    policy::{Decision, RuleAddition, RuleList, RuleLists, RulePlace, ToolCall},
+    wire::{self, Raw},
 };
 
 pub(super) fn run(options: &Options, command: &PolicySubcommand) -> anyhow::Result<ExitCode> {
@@ -23,7 +20,7 @@ pub(super) fn run(options: &Options, command: &PolicySubcommand) -> anyhow::Resu
         PolicySubcommand::Check { tool, input, json } => {
             check(options, tool, input.as_deref(), *json)
         }
-        PolicySubcommand::Allow { tool, dry_run } => allow(options, tool, *dry_run),
+        PolicySubcommand::Allow { tool, rules, dry_run } => allow(options, tool, rules, *dry_run),
     }
 }
 
@@ -49,16 +46,20 @@ fn check(
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    let input: Value = match input {
-        None => json!({}),
-        Some(text) => serde_json::from_str(text)
+    let input = match input {
+        None => Raw::empty_object(),
+        Some(text) => Raw::parse(text.to_owned())
             .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?,
     };
     let wanted = WantedTool::find(&file, &config, tool)?;
-    let params = Raw::encode(&json!({"name": wanted.tool, "arguments": input}));
-    let call = ToolCall::read(&wanted.server.name, &params, &wanted.definition)?;
+    let params = Raw::encode(&json!({"name": wanted.tool}));
+    let params = wire::edit::set(&params, "arguments", &input);
     let lists = lists(&config, wanted.server);
-    let decision = lists.decide(&call);
+    let malformed =
+        |cause| anyhow!("the policy refuses this malformed call of {}: {cause}", visible(tool));
+    let call = ToolCall::read(&wanted.server.name, &params, &wanted.definition);
+    let call = call.map_err(malformed)?.of_changed_tool(wanted.is_blocked);
+    let decision = lists.decide(&call).map_err(malformed)?;
     if json {
         let checked = CheckedCall {
             tool: call.full_name(),
@@ -82,7 +83,7 @@ fn check(
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(call: &ToolCall<'_>, lists: &RuleLists<'_>, decision: &Decision) -> anyhow::Result<()> {
+fn print(call: &ToolCall, lists: &RuleLists<'_>, decision: &Decision) -> anyhow::Result<()> {
     let tool = visible(call.full_name());
     let verdict = match decision.verdict {
         Verdict::Allow => "allowed",
@@ -96,32 +97,59 @@ fn print(call: &ToolCall<'_>, lists: &RuleLists<'_>, decision: &Decision) -> any
     Ok(())
 }
 
-/// Adds a rule that allows a tool, before the one that asks or denies.
-fn allow(options: &Options, tool: &str, dry_run: bool) -> anyhow::Result<ExitCode> {
+/// Adds rules that allow a tool, before those that ask or deny.
+fn allow(
+    options: &Options,
+    tool: &str,
+    rules: &[RulePlace],
+    dry_run: bool,
+) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
     let config = settings::parse(&file, options)?;
     let wanted = WantedTool::find(&file, &config, tool)?;
     let params = Raw::encode(&json!({"name": wanted.tool}));
     let call = ToolCall::read(&wanted.server.name, &params, &wanted.definition)?;
-    let lists = lists(&config, wanted.server);
-    let decision = lists.decide(&call);
+    let call = call.of_changed_tool(wanted.is_blocked);
     let name = visible(call.full_name());
-    if decision.verdict == Verdict::Allow {
-        outln!("{name} is allowed ({})", visible(&decision.by.to_string()));
+    let decision = lists(&config, wanted.server).decide(&call)?;
+    let places: Vec<&RulePlace> =
+        if rules.is_empty() { decision.places().collect() } else { rules.iter().collect() };
+    if let Some(message) = decision.message().filter(|_| places.is_empty()) {
+        bail!("no rule can allow {name}: {message}");
+    }
+    if places.is_empty() {
+        outln!(
+            "{name} is allowed without arguments ({}); --rule makes an exception to a rule",
+            visible(&decision.by.to_string())
+        );
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(place) = decision.place() else { bail!("{name} is denied by {}", decision.by) };
-    let before = lists.rule(place).context("the rule is not in the config")?.clone();
-    let Some(rule) = call.allowing(&place.list, &before) else {
-        bail!("a rule for {name} would match other tools too: edit {place} by hand");
-    };
-    let addition = RuleAddition { list: place.list.clone(), rule, before };
+    let mut additions = Vec::new();
+    for place in places {
+        let addition = lists_with(&config, wanted.server, place)?.addition(&call, place);
+        additions.push(addition.map_err(|why| UsageError(format!("cannot allow {name}: {why}")))?);
+    }
+    let names: Vec<String> = additions.iter().map(|it| visible(&it.before().to_string())).collect();
+    // An addition moves the later rules of its list.
+    additions.sort_by_key(|addition| std::cmp::Reverse(addition.before().position));
+    let edits: Vec<ConfigEdit> = additions.into_iter().map(RuleAddition::edit).collect();
     let path = file.path.clone();
-    edit::make_all(options, file, &[rule_edit(addition)], dry_run)?;
+    edit::make_all(options, file, &edits, dry_run)?;
     if !dry_run {
-        outln!("allowed {name} in {}, before {place}", path.display());
+        outln!("allowed {name} in {}, before {}", path.display(), names.join(" and "));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the rules for hosts that have chosen the profile of a rule.
+fn lists_with<'a>(
+    config: &'a Config,
+    server: &'a ServerConfig,
+    place: &RulePlace,
+) -> anyhow::Result<RuleLists<'a>> {
+    let RuleList::Profile(profile) = &place.list else { return Ok(lists(config, server)) };
+    let profile = config.settings.profiles.named(profile)?;
+    Ok(RuleLists::of(&config.settings, server, Some(&profile)))
 }
 
 /// Returns the rules for hosts that choose no profile.
@@ -136,11 +164,13 @@ struct WantedTool<'a> {
     /// The last known definition; an empty object if there is none.
     definition: Raw,
     is_known: bool,
+    /// True if it has changed, and has to be approved before it can be called.
+    is_blocked: bool,
 }
 
 impl<'a> WantedTool<'a> {
-    /// Finds `server/tool` or `server__tool`. The longest name of a server wins, and a tool whose
-    /// definition is known.
+    /// Finds `server/tool`, `server__tool` or `server/toolset/tool`. The longest name of a server
+    /// wins, and a tool whose definition is known.
     fn find(file: &ConfigFile, config: &'a Config, written: &str) -> anyhow::Result<Self> {
         let cache = settings::storage(Some(file)).catalogs;
         let mut candidates: Vec<(&ServerConfig, &str)> = config
@@ -150,22 +180,34 @@ impl<'a> WantedTool<'a> {
                 let rest = written.strip_prefix(server.name.as_str())?;
                 Some((server, rest.strip_prefix('/').or_else(|| rest.strip_prefix("__"))?))
             })
+            .flat_map(|(server, rest)| [(server, rest), (server, within_toolset(server, rest))])
             .filter(|(_, tool)| !tool.is_empty())
             .collect();
         candidates.sort_by_key(|(_, tool)| tool.len());
         let known = candidates.iter().find_map(|(server, tool)| {
-            let (record, _) = cache.as_ref()?.last(server)?;
+            let (record, inventory) = cache.as_ref()?.last(server)?;
             let known = record.catalog.tools.iter().find(|known| known.name == *tool)?;
-            Some((*server, *tool, known.raw.clone()))
+            let mut tools = inventory.tools.iter();
+            let is_blocked = tools.any(|it| it.name == *tool && it.state == ToolState::Blocked);
+            let (tool, definition) = ((*tool).to_owned(), known.raw.clone());
+            Some(Self { server, tool, definition, is_known: true, is_blocked })
         });
-        let is_known = known.is_some();
-        let found = known.or_else(|| {
-            candidates.first().map(|(server, tool)| (*server, *tool, Raw::empty_object()))
-        });
-        let Some((server, tool, definition)) = found else {
-            let message = format!("{written:?} names no server: write SERVER/TOOL");
-            return Err(UsageError(message).into());
+        let unknown = || {
+            let (server, tool) = candidates.first()?;
+            let (tool, definition) = ((*tool).to_owned(), Raw::empty_object());
+            Some(Self { server, tool, definition, is_known: false, is_blocked: false })
         };
-        Ok(Self { server, tool: tool.to_owned(), definition, is_known })
+        known.or_else(unknown).ok_or_else(|| {
+            UsageError(format!("{written:?} names no server: write SERVER/TOOL")).into()
+        })
     }
+}
+
+/// Returns the tool that a name within a server means: the part after a toolset that has the tool.
+fn within_toolset<'a>(server: &ServerConfig, name: &'a str) -> &'a str {
+    let named = name.split_once('/').filter(|(written, tool)| {
+        let mut toolsets = server.offer.extent.toolsets().iter();
+        toolsets.any(|toolset| toolset.name == *written && toolset.contains(tool))
+    });
+    named.map_or(name, |(_, tool)| tool)
 }

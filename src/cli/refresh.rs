@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::{
     arguments::RefreshArguments,
-    edit::rewrite,
+    edit::{self, rewrite},
     probe,
     probe::{ProbedServer, short},
     runtime,
@@ -17,7 +18,7 @@ use super::{
 use crate::{
     base::{counted, one_line, visible},
     catalog::{CatalogKey, Pins, ServerCatalog},
-    config::{ConfigFile, ToolChanges},
+    config::{ConfigEdit, ConfigFile, ProposedToolset, ToolChanges, propose_toolsets},
     upstream::{AttemptError, LoadError},
 };
 
@@ -37,8 +38,21 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     if !typed.dry_run {
         keep(&file, &probed.seen);
     }
-    let reports = if names_tools || typed.write {
-        rewrite(file, typed.dry_run, |file| anyhow::Ok(merge_all(file, &probed.seen)))?
+    let merges = names_tools || typed.write;
+    let reports = if merges || typed.write_toolsets {
+        rewrite(file, typed.dry_run, |file| {
+            let (file, mut reports) = if merges {
+                merge_all(file, &probed.seen)
+            } else {
+                (file.clone(), probed.seen.iter().map(learned).collect())
+            };
+            let file = if typed.write_toolsets {
+                divide_all(options, file, &probed.seen, &mut reports)?
+            } else {
+                file
+            };
+            anyhow::Ok((file, reports))
+        })?
     } else {
         probed.seen.iter().map(learned).collect()
     };
@@ -59,7 +73,10 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
             }
         }
     }
-    if !names_tools && !typed.write && !probed.seen.is_empty() {
+    if !typed.write_toolsets {
+        probed.seen.iter().for_each(print_proposal);
+    }
+    if !merges && !typed.write_toolsets && !probed.seen.is_empty() {
         errln!("the config lists no tools and was not changed; --write adds them");
     }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -67,6 +84,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
 
 /// The outcome for one server, in `--json`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Refreshed<'a> {
     server: &'a str,
     milliseconds: u128,
@@ -77,6 +95,9 @@ struct Refreshed<'a> {
     said: Option<&'a String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Toolsets that its entry could have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed_toolsets: Option<Map<String, Value>>,
 }
 
 impl<'a> Refreshed<'a> {
@@ -87,6 +108,7 @@ impl<'a> Refreshed<'a> {
             tools: seen.outcome.as_ref().ok().map(|catalog| catalog.tools.len()),
             said: report.as_ref().ok(),
             error: report.as_ref().err().map(|error| format!("{error:#}")),
+            proposed_toolsets: Some(as_entry(&proposal(seen))).filter(|it| !it.is_empty()),
         }
     }
 }
@@ -140,6 +162,59 @@ fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
         said.push_str(&format!("; {what}: {}", one_line(&names.join(", "))));
     }
     Ok(said)
+}
+
+/// Returns toolsets for a server with many tools that has none.
+fn proposal(seen: &ProbedServer) -> Vec<ProposedToolset> {
+    let (Ok(catalog), true) = (&seen.outcome, seen.config.offer.extent.toolsets().is_empty())
+    else {
+        return Vec::new();
+    };
+    let tools = catalog.tools.iter().map(|tool| tool.name.as_str());
+    let shown: Vec<&str> = tools.filter(|tool| seen.config.offer.allow_tool(tool)).collect();
+    propose_toolsets(&shown)
+}
+
+fn as_entry(proposed: &[ProposedToolset]) -> Map<String, Value> {
+    proposed.iter().map(|toolset| (toolset.name.clone(), json!(toolset))).collect()
+}
+
+/// Prints the proposed toolsets of a server, to be pasted into its entry.
+fn print_proposal(seen: &ProbedServer) {
+    let proposed = proposal(seen);
+    if proposed.is_empty() {
+        return;
+    }
+    let name = visible(&seen.config.name);
+    outln!("toolsets for {name}, which `dormouse refresh --write-toolsets {name}` adds:");
+    let line = |(name, toolset)| format!("    {}: {toolset}", json!(name));
+    let lines: Vec<String> = as_entry(&proposed).into_iter().map(line).collect();
+    outln!("  \"toolsets\": {{\n{}\n  }}", lines.join(",\n"));
+}
+
+/// Adds the proposed toolsets to the config, and to the reports.
+fn divide_all(
+    options: &Options,
+    file: ConfigFile,
+    seen: &[ProbedServer],
+    reports: &mut Reports,
+) -> anyhow::Result<ConfigFile> {
+    let mut after = file;
+    for (seen, report) in seen.iter().zip(reports) {
+        let Ok(said) = report else { continue };
+        let toolsets = proposal(seen);
+        if toolsets.is_empty() {
+            said.push_str("; no toolsets to add");
+            continue;
+        }
+        said.push_str(&format!("; added {}", counted(toolsets.len(), "toolset")));
+        let edit = ConfigEdit::Divide { server: seen.config.name.clone(), toolsets };
+        match after.with(&edit) {
+            Ok(divided) => after = divided,
+            Err(error) => *report = Err(error.into()),
+        }
+    }
+    edit::valid(options, after)
 }
 
 /// Stores the catalogs for the next start.

@@ -9,9 +9,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{config_source::ConfigSource, first_run, follow, settings};
 use crate::{
     auth::Auth,
-    config::{ConfigEdit, ParsedConfig},
+    config::ParsedConfig,
     control::{self, ApiState, ChangeSender, ConfigChange},
-    proxy::{Fleet, RuleAddition, RuleWriter},
+    policy::RuleAddition,
+    proxy::{Fleet, RuleWriter},
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
@@ -80,22 +81,17 @@ impl ServedFleet {
 struct ConfigRules(ChangeSender);
 
 impl RuleWriter for ConfigRules {
-    fn add_rule(&self, addition: RuleAddition) -> BoxFuture<'static, Result<(), String>> {
+    fn add_rules(&self, additions: Vec<RuleAddition>) -> BoxFuture<'static, Result<(), String>> {
         let changes = self.0.clone();
-        let change = ConfigChange::Edit(rule_edit(addition));
         async move {
-            let made = changes.make(change).await;
-            made.map(|_| ()).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+            for addition in additions {
+                let made = changes.make(ConfigChange::Edit(addition.edit())).await;
+                made.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+            }
+            Ok(())
         }
         .boxed()
     }
-}
-
-/// Returns the edit of the config that adds a rule.
-pub(super) fn rule_edit(addition: RuleAddition) -> ConfigEdit {
-    let RuleAddition { list, rule, before } = addition;
-    let list = list.path().into_iter().map(str::to_owned).collect();
-    ConfigEdit::AddRule { list, rule: Box::new(rule), before: Box::new(before) }
 }
 
 /// A fleet with what is remembered of it.

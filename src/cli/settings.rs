@@ -233,6 +233,12 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     Ok(Config { settings, servers })
 }
 
+/// Returns whether the variable `CI` has a value that means a job without a user.
+pub(super) fn is_ci(value: Option<impl AsRef<str>>) -> bool {
+    let is_off = |value: &str| ["", "0", "false", "off", "no"].contains(&value);
+    value.is_some_and(|value| !is_off(&value.as_ref().trim().to_lowercase()))
+}
+
 /// Returns what is in the file for a process with this context, with the overrides of the command
 /// line.
 pub(super) fn read(
@@ -248,7 +254,7 @@ pub(super) fn read(
     let config = &mut parsed.config;
     config.settings.launch = LaunchFacts {
         lineage: Some(lineage::of(file, context)),
-        is_unattended: context.get("CI").is_some_and(|value| !value.is_empty()),
+        is_unattended: is_ci(context.get("CI")),
     };
     if let Some(surface) = options.surface {
         config.settings.set_surface(surface);

@@ -25,7 +25,7 @@ pub(super) struct Options {
         long,
         global = true,
         value_name = "NAME",
-        help = "The profile of the config whose servers and tools are shown [env: DORMOUSE_PROFILE]"
+        help = "The profile whose servers and tools are shown [env: DORMOUSE_PROFILE]"
     )]
     pub(super) profile: Option<String>,
     /// The form in which hosts see the servers

@@ -64,8 +64,8 @@ fn print(report: &StatusReport) {
         ),
     }
     outln!("{}", table_of(report));
-    if let Some(saving) = saving(report) {
-        outln!("{saving}");
+    for line in savings(report) {
+        outln!("{line}");
     }
     for server in &report.servers {
         for note in notes(server) {
@@ -94,16 +94,22 @@ pub(super) fn table_of(report: &StatusReport) -> String {
     super::table::rendered(table)
 }
 
-/// Returns a sentence on what was saved, if anything was.
-pub(super) fn saving(report: &StatusReport) -> Option<String> {
-    let savings = report.savings.as_ref().filter(|savings| savings.bytes > 0)?;
-    Some(format!(
-        "saved: {} of definitions in {} (≈ {} tokens, at {})",
-        HumanBytes(savings.bytes),
-        counted(usize::try_from(savings.turns).unwrap_or(usize::MAX), "turn"),
-        savings.tokens,
-        savings.estimator,
-    ))
+/// Returns sentences on what was saved, if anything was.
+pub(super) fn savings(report: &StatusReport) -> Vec<String> {
+    let Some(savings) = &report.savings else { return Vec::new() };
+    let definitions = (savings.bytes > 0).then(|| {
+        format!(
+            "saved: {} of definitions in {} (≈ {} tokens, at {})",
+            HumanBytes(savings.bytes),
+            counted(usize::try_from(savings.turns).unwrap_or(usize::MAX), "turn"),
+            savings.tokens,
+            savings.estimator,
+        )
+    });
+    let results = (savings.withheld_bytes > 0).then(|| {
+        format!("withheld: {} of results above maxResultBytes", HumanBytes(savings.withheld_bytes))
+    });
+    definitions.into_iter().chain(results).collect()
 }
 
 fn row(server: &ServerReport) -> Vec<String> {
@@ -219,6 +225,7 @@ fn notes(server: &ServerReport) -> Vec<String> {
     if let Some(noise) = &server.noise {
         notes.push(one_line(noise));
     }
+    notes.extend(server.inventory.iter().flat_map(Inventory::warnings));
     let tools = server.inventory.iter().flat_map(|inventory| &inventory.tools);
     for tool in tools {
         let name = one_line(&tool.name);

@@ -1,6 +1,6 @@
 //! `dormouse test`: connect each server, measure the time, and report problems.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     base::{counted, one_line},
+    catalog::Inventory,
     peer::CallError,
     upstream::AttemptError,
 };
@@ -116,6 +117,8 @@ fn print(seen: &ProbedServer, position: &str) {
                 counted(catalog.prompts.len(), "prompt"),
                 catalog.greeting.version,
             );
+            let inventory = Inventory::of(&seen.config, catalog, &BTreeSet::new());
+            inventory.warnings().for_each(|warning| print_advice(&warning));
             if let Some(noise) = &seen.status.noise {
                 print_advice(&one_line(noise));
             }

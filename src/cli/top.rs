@@ -27,7 +27,7 @@ use super::{
     settings,
     shared_flags::Options,
     sharing_report::SharedServers,
-    status::{hosts, saving, table_of},
+    status::{hosts, savings, table_of},
 };
 use crate::{
     base::visible,
@@ -153,7 +153,7 @@ fn show(terminal: &Term, file: &ConfigFile, calls: &mut LastCalls) -> anyhow::Re
             hosts(&report)
         ));
         lines.extend(table_of(&report).lines().map(str::to_owned));
-        lines.extend(saving(&report));
+        lines.extend(savings(&report));
         lines.push(String::new());
     }
     if lines.is_empty() {

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    LaunchContext, PolicyRule, ServerSettings, Startup, ToolRules, Transport, Unavailable,
+    LaunchContext, OfferExtent, PolicyRule, ServerSettings, Startup, ToolRules, Toolset, Transport,
+    Unavailable,
     keys::{
         ENABLED, Features, Isolation, KeyGroup as _, Protocol, SURFACE_OF_ENDPOINT, ServerEntry,
         Surface,
@@ -54,22 +55,30 @@ impl std::fmt::Debug for EndpointSettings {
     }
 }
 
-/// The part of a server that is offered.
+/// The part of a server that an offer shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfferRules {
     pub tools: ToolRules,
     pub features: Features,
+    pub extent: OfferExtent,
 }
 
 impl OfferRules {
     /// Returns whether nothing is left out.
     pub fn allow_all(&self) -> bool {
-        self.tools.allows_all() && self.features == Features::default()
+        let is_whole = matches!(self.extent, OfferExtent::Whole(_));
+        is_whole && self.tools.allows_all() && self.features == Features::default()
     }
 
-    /// Returns whether hosts see and may call a tool.
+    /// Returns whether the config lets hosts see and call a tool. It may belong to another offer
+    /// of the server.
     pub fn allow_tool(&self, tool: &str) -> bool {
         self.features.tools && self.tools.allow(tool)
+    }
+
+    /// Returns the same rules for a toolset.
+    pub fn of_toolset(&self, toolset: &Toolset) -> Self {
+        Self { extent: OfferExtent::Toolset(toolset.clone()), ..self.clone() }
     }
 }
 
@@ -83,7 +92,9 @@ pub(super) fn configure(
 ) -> ServerConfig {
     let transport = transport(&mut entry, directory, context);
     let description = entry.description.filter(|text| !text.trim().is_empty());
-    let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
+    let is_lazy = description.is_some() || !entry.toolsets.is_empty();
+    let by_default = if is_lazy { Startup::Lazy } else { Startup::Eager };
+    let toolsets = entry.toolsets.into_iter().map(|(name, entry)| Toolset::new(name, entry));
     ServerConfig {
         name,
         startup: entry.startup.unwrap_or(by_default),
@@ -91,7 +102,11 @@ pub(super) fn configure(
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
         connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
-        offer: OfferRules { tools: ToolRules::new(entry.tools), features: entry.features },
+        offer: OfferRules {
+            tools: ToolRules::new(entry.tools),
+            features: entry.features,
+            extent: OfferExtent::Whole(toolsets.collect()),
+        },
         policy: entry.policy,
         endpoint: EndpointSettings {
             auth_tokens: entry.auth_tokens,
@@ -120,7 +135,7 @@ impl ServerConfig {
             startup,
             settings,
             connecting,
-            offer: OfferRules { features, tools: _ },
+            offer: OfferRules { features, tools: _, extent: _ },
             transport,
             description: _,
             policy: _,
@@ -172,7 +187,7 @@ mod tests {
         let remote = json!({"url": "https://x/", "description": "d"});
         let mut samples = json!({
             "description": "e", "enabled": false, "startup": "eager", "tools": {"t": false},
-            "policy": [{"then": "deny"}],
+            "policy": [{"then": "deny"}], "toolsets": {"t": {"tools": ["t*"]}},
             "features": {"prompts": false}, "protocol": "modern", "type": "http",
             "url": "https://y/", "headers": {"A": "b"}, "oauth": {"clientId": "c"},
             "authTokens": ["t"], "surface": "discover", "isolation": "session", "command": "y",

@@ -68,6 +68,13 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
         }
     }
 
+    pub(super) fn warn(&mut self, path: &[Step], message: impl Into<String>) {
+        // The limit is that of problems.
+        if self.warnings.len() < MAX_PROBLEMS {
+            self.warnings.push(self.document.problem(path, message));
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }
@@ -102,6 +109,7 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
             self.report(base, "expected an object");
             return T::default();
         }
+        let mut reported = None;
         for _ in 0..MAX_BAD_VALUES {
             let mut unknown = Vec::new();
             let mut track = serde_path_to_error::Track::new();
@@ -124,11 +132,15 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
                 }
                 _ => in_plain_words(&error.to_string()),
             };
-            self.report(&[base, &found].concat(), message);
+            // The replacement of a value may be of a wrong type too.
+            if reported.as_ref() != Some(&found) {
+                self.report(&[base, &found].concat(), message);
+            }
             if found.is_empty() || self.is_full() || !neutralise(&mut value, &found) {
                 self.report_unknown(base, &unknown);
                 break;
             }
+            reported = Some(found);
         }
         T::default()
     }
@@ -183,16 +195,13 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
             self.report(&[at, &path].concat(), "\"${\" has no closing \"}\"");
         }
         for variable in undefined {
-            // The limit is that of problems. Servers report themselves which variables they lack.
-            if self.warnings.len() >= MAX_PROBLEMS {
-                return;
-            }
+            // Servers report themselves which variables they lack.
             let path = reference_to(written, variable).unwrap_or_default();
             let message = format!(
                 "undefined variable {variable}: the server is unavailable until it is set in the \
                     environment or in .env"
             );
-            self.warnings.push(self.document.problem(&[at, &path].concat(), message));
+            self.warn(&[at, &path].concat(), message);
         }
     }
 }

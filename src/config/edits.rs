@@ -6,7 +6,7 @@ use crate::base::{ReplaceError, create_file, replace_file};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConfigFile, PolicyRule, TrustStore, Unchanged,
+    ConfigFile, ProposedToolset, RuleException, TrustStore, Unchanged,
     document::Document,
     format::{Edit, Format},
     keys::Isolation,
@@ -40,13 +40,13 @@ pub(crate) enum ConfigEdit {
         tool: String,
         enabled: bool,
     },
-    /// A rule of a policy, before another rule.
-    AddRule {
-        /// The path of the list.
-        list: Vec<String>,
-        rule: Box<PolicyRule>,
-        before: Box<PolicyRule>,
+    /// The toolsets of a server that has none.
+    Divide {
+        server: String,
+        toolsets: Vec<ProposedToolset>,
     },
+    /// An exception to a rule of a policy.
+    AddRule(Box<RuleException>),
     /// A profile with all tools of these servers. The file has no profile of this name.
     AddProfile {
         name: String,
@@ -85,7 +85,8 @@ impl ConfigFile {
             ConfigEdit::EnableTool { server, tool, enabled } => {
                 self.with_tool(server, tool, on(enabled))
             }
-            ConfigEdit::AddRule { list, rule, before } => with_rule(self, list, (rule, before)),
+            ConfigEdit::Divide { server, toolsets } => with_toolsets(self, server, toolsets),
+            ConfigEdit::AddRule(exception) => exception.added_to(self),
             ConfigEdit::AddProfile { name, servers } => self.edited_own(name, |root| {
                 let servers = servers.iter().map(|server| (server.clone(), json!([])));
                 let profile = json!({"servers": servers.collect::<Map<_, _>>()});
@@ -107,6 +108,7 @@ impl ConfigFile {
             | ConfigEdit::Enable { name, .. }
             | ConfigEdit::Isolate { name, .. }
             | ConfigEdit::EnableTool { server: name, .. }
+            | ConfigEdit::Divide { server: name, .. }
                 if !entries.contains_key(name) =>
             {
                 Err(Unchanged::Unknown(name.clone()))
@@ -191,46 +193,17 @@ impl ConfigFile {
     }
 }
 
-/// Returns the file with a rule in a list, before another one.
-fn with_rule(
+/// Returns the file with toolsets of a server that has none.
+fn with_toolsets(
     file: &ConfigFile,
-    list: &[String],
-    rules: (&PolicyRule, &PolicyRule),
+    server: &str,
+    toolsets: &[ProposedToolset],
 ) -> Result<ConfigFile, Unchanged> {
-    match with_rule_written(file, list, rules, false) {
-        // Not every format can have an element inserted in place.
-        Err(Unchanged::ByHand { .. }) => with_rule_written(file, list, rules, true),
-        done => done,
+    let present = &file.entries()?[server]["toolsets"];
+    if !present.is_null() && *present != json!({}) {
+        return Err(Unchanged::by_hand(server, &"it has toolsets already"));
     }
-}
-
-/// Returns the file with the first rule in a list, before the second one. `is_whole`: the list is
-/// written again as a whole.
-fn with_rule_written(
-    file: &ConfigFile,
-    list: &[String],
-    (rule, before): (&PolicyRule, &PolicyRule),
-    is_whole: bool,
-) -> Result<ConfigFile, Unchanged> {
-    let place = list.join(".");
-    file.edited(&place, |document| {
-        if let Some(dialect) = document.dialect() {
-            return Err(Unchanged::NotOurs(dialect.name()));
-        }
-        let root = document.value();
-        let written = list.iter().fold(&root, |value, step| &value[step.as_str()]);
-        let mut rules = written.as_array().cloned().unwrap_or_default();
-        let read = |rule: &Value| serde_json::from_value::<PolicyRule>(rule.clone()).ok();
-        let at = rules.iter().position(|rule| read(rule).as_ref() == Some(before));
-        let gone = "the rule that it precedes is no longer there";
-        let at = at.ok_or_else(|| Unchanged::by_hand(&place, &gone))?;
-        let rule = serde_json::to_value(rule);
-        let rule = rule.map_err(|error| Unchanged::by_hand(&place, &error))?;
-        if is_whole {
-            rules.insert(at, rule);
-            return Ok(vec![Edit::Set { path: list.to_vec(), value: Value::Array(rules) }]);
-        }
-        let path = [list, &[at.to_string()]].concat();
-        Ok(vec![Edit::Set { path, value: rule }])
-    })
+    let entries = toolsets.iter().map(|it| (it.name.clone(), json!(it)));
+    let entries = Value::Object(entries.collect());
+    file.edited_own(server, |root| Edit::put(root, &["mcpServers", server, "toolsets"], entries))
 }

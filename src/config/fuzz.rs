@@ -182,7 +182,10 @@ fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>
             let tool = &entry.expect("a server")["tools"]["read_file"];
             assert!(*tool == json!(false) || tool["enabled"] == json!(false), "{tool}");
         }
-        ConfigEdit::Set { .. } | ConfigEdit::AddRule { .. } | ConfigEdit::AddProfile { .. } => {
+        ConfigEdit::Set { .. }
+        | ConfigEdit::AddRule(_)
+        | ConfigEdit::AddProfile { .. }
+        | ConfigEdit::Divide { .. } => {
             assert_eq!(entries, before.entries().expect("it was read"));
         }
     }

@@ -3,7 +3,7 @@
 use crate::base::is_invisible;
 use serde_json::{Map, Value, json};
 
-use super::{ConfigFile, Dialect, ToolRules, Unchanged, format::Edit, tools::is_glob};
+use super::{ConfigFile, Dialect, NamePattern, ToolRules, Unchanged, format::Edit};
 
 /// The differences between the tools of a server and the tools in the config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ const MAX_KEY_CHARS: usize = 1000;
 
 /// Returns whether a tool's name can be a key of the config that means only that tool.
 pub(super) fn can_be_key(tool: &str) -> bool {
-    !is_glob(tool) && tool.len() <= MAX_KEY_CHARS && !tool.contains(is_invisible)
+    !NamePattern::new(tool).is_glob() && tool.len() <= MAX_KEY_CHARS && !tool.contains(is_invisible)
 }
 
 impl ToolChanges {

@@ -21,6 +21,7 @@ mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod header_names;
+mod idle_rules;
 mod key_path;
 mod keys;
 mod launch_context;
@@ -33,11 +34,14 @@ mod plain_words;
 mod problem;
 mod profiles;
 mod reading_rules;
+mod rule_edit;
 mod schema;
 pub(crate) mod secrecy;
 mod settings;
 mod sharing;
 mod tools;
+mod toolset;
+mod toolset_proposal;
 mod transport;
 mod trust;
 mod unavailable;
@@ -61,7 +65,7 @@ pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
     AlwaysLoad, CallLogging, Grant, HttpSettings, Isolation, ListSettings, Listing, Loads, Pin,
-    PolicyRule, Protocol, ServerSettings, Startup, Surface, ToolHints, Verdict,
+    PolicyRule, Protocol, ResultLimit, ServerSettings, Startup, Surface, ToolHints, Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;
@@ -72,11 +76,14 @@ pub use parse::parse;
 pub(crate) use parsed_config::{Compatibility, Config, ParsedConfig};
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use profiles::{ProfileName, Profiles};
+pub(crate) use rule_edit::RuleException;
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
 pub(crate) use settings::{LaunchFacts, Settings, Wrapping};
 pub(crate) use sharing::LaunchIdentity;
-pub(crate) use tools::ToolRules;
+pub(crate) use tools::{ToolChoice, ToolRules};
+pub(crate) use toolset::{OfferExtent, Toolset};
+pub(crate) use toolset_proposal::{ProposedToolset, propose_toolsets};
 pub(crate) use transport::{Framing, Launch, Remote, Transport};
 pub(crate) use trust::TrustStore;
 pub use trust::place_fingerprint;

@@ -5,11 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, Problem, Profiles,
-    ServerConfig, Settings, Unavailable, Wrapping,
+    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, PolicyRule,
+    Problem, Profiles, ServerConfig, Settings, Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
+    idle_rules::idle_rules,
     key_path::Step,
     keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
 };
@@ -32,10 +33,17 @@ pub fn parse(
     let mut root = written.clone();
     let mut settings = settings(&mut reader, &written, &mut root);
     let server_settings: ServerSettings = reader.group(&written, &mut root);
-    let RootEntry { profiles, policy, mcp_servers, .. } = reader.read(&[], &written, root);
+    let root: RootEntry = reader.read(&[], &written, root);
+    for (path, message) in root.problems(&written) {
+        reader.report(&path, message);
+    }
+    let RootEntry { profiles, policy, mcp_servers, .. } = root;
+    warn_of_idle_rules(&mut reader, &[], &policy, &mcp_servers);
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
+        warn_of_idle_rules(&mut reader, &["profiles", name], &profile.policy, &mcp_servers);
     }
+    check_toolset_names(&mut reader, &mcp_servers);
     settings.profiles = Profiles::new(profiles);
     settings.policy = policy;
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -101,9 +109,48 @@ fn check_profile(
     profile: &Profile,
     servers: &Map<String, Value>,
 ) {
-    for server in profile.servers.keys().filter(|server| !servers.contains_key(*server)) {
-        let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
-        reader.report(&at, format!("unknown server {server:?}"));
+    let is_unknown =
+        |key: &&String| !servers.contains_key(*key) && toolset_of(servers, key).is_none();
+    for key in profile.servers.keys().filter(is_unknown) {
+        let at = ["profiles", name, "servers", key].map(|key| Step::Key(key.to_owned()));
+        let server = key.rsplit_once('/').filter(|(server, _)| servers.contains_key(*server));
+        reader.report(
+            &at,
+            match server {
+                Some((server, toolset)) => format!("server {server:?} has no toolset {toolset:?}"),
+                None => format!("unknown server {key:?}"),
+            },
+        );
+    }
+}
+
+/// Warns of rules that can be about no tool. `holder` is the object that has the list.
+fn warn_of_idle_rules(
+    reader: &mut DocumentReader<'_, '_>,
+    holder: &[&str],
+    rules: &[PolicyRule],
+    servers: &Map<String, Value>,
+) {
+    for (position, reason) in idle_rules(rules, servers) {
+        let holder = holder.iter().chain(&["policy"]).map(|key| Step::Key((*key).to_owned()));
+        let rule = [Step::Index(position), Step::Key("tools".to_owned())];
+        reader.warn(&holder.chain(rule).collect::<Vec<_>>(), reason);
+    }
+}
+
+/// Returns the server and the toolset that a name in a profile stands for.
+fn toolset_of<'a>(servers: &Map<String, Value>, name: &'a str) -> Option<(&'a str, &'a str)> {
+    let (server, toolset) = name.rsplit_once('/')?;
+    servers.get(server)?["toolsets"].get(toolset).map(|_| (server, toolset))
+}
+
+/// Checks that no server has the name of another server's toolset.
+fn check_toolset_names(reader: &mut DocumentReader<'_, '_>, servers: &Map<String, Value>) {
+    for name in servers.keys() {
+        if let Some((server, toolset)) = toolset_of(servers, name) {
+            let at = ["mcpServers", name].map(|key| Step::Key(key.to_owned()));
+            reader.report(&at, format!("server {server:?} has a toolset {toolset:?} of this name"));
+        }
     }
 }
 
@@ -126,7 +173,7 @@ fn server(
     general.complete(&mut own);
     let settings: ServerSettings = reader.read(&at, &written, own);
     let entry: ServerEntry = reader.read(&at, &written, entry);
-    for (path, message) in entry.problems(&written) {
+    for (path, message) in entry.problems(&name, &written) {
         reader.report(&[&at[..], &path].concat(), message);
     }
     let mut server = configure(name, entry, settings, directory, reader.launch_context());
@@ -333,6 +380,27 @@ mod tests {
         let found = problems(text);
         insta::assert_snapshot!(found[0]);
         assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn problems_of_toolsets_have_their_places() {
+        let text = r#"{"profiles": {"p": {"servers": {"a/b": null, "a/good": [], "c/x": null}}},
+            "mcpServers": {"a": {"command": "x", "toolsets": {
+                "good": {"tools": ["*"]}, "a/b": {"tools": ["*"]}, "none": {"tools": []},
+                "missing": {"description": "d"}, "odd": {"tools": ["x"], "tool": 1}}},
+            "a/good": {"command": "x"}}}"#;
+        insta::assert_snapshot!(problems(text).join("\n"));
+    }
+
+    #[test]
+    fn toolsets_make_a_server_lazy_and_keep_their_order() {
+        let text = r#"{"mcpServers": {"a": {"command": "x", "toolsets": {
+            "z": {"tools": ["z"]}, "b": {"tools": ["b*", "c"], "description": " "}}}}}"#;
+        let server = parse(text).unwrap().config.servers.remove(0);
+        let toolsets = server.offer.extent.toolsets().iter();
+        let named = toolsets.map(|it| (it.name.as_str(), it.description.as_str()));
+        assert_eq!(named.collect::<Vec<_>>(), [("z", "z"), ("b", "b*, c")]);
+        assert_eq!(server.startup, Startup::Lazy);
     }
 
     #[test]

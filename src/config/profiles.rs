@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ConfigError, ServerConfig, Surface, keys::Profile};
+use super::{ConfigError, ServerConfig, Surface, keys::Profile, tools::ToolChoice};
 
 /// Maximum number of names of profiles in an error.
 const MAX_KNOWN_NAMES: usize = 20;
@@ -61,6 +61,10 @@ impl Profiles {
         Err(ConfigError::NoProfile { name: name.to_owned(), known })
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// Removes the surfaces of all profiles, since the command line names one.
     pub(crate) fn ignore_surfaces(&mut self) {
         self.by_name.values_mut().for_each(|profile| profile.surface = None);
@@ -81,11 +85,11 @@ impl Profiles {
         self.by_name.get(&*name.0)
     }
 
-    /// Returns whether hosts with this profile see an offer. A profile that the config no longer
-    /// has contains nothing.
-    pub(crate) fn show(&self, profile: Option<&ProfileName>, offer: &str) -> bool {
+    /// Returns whether hosts with this profile see an offer of a server. A profile that the config
+    /// no longer has contains nothing.
+    pub(crate) fn show(&self, profile: Option<&ProfileName>, server: &str, offer: &str) -> bool {
         let Some(name) = profile else { return true };
-        self.get(name).is_some_and(|profile| profile.has(offer))
+        self.get(name).is_some_and(|profile| profile.has(server, offer))
     }
 
     /// Returns the config of a server as hosts see the server that choose no profile: disabled if
@@ -104,18 +108,28 @@ impl Profiles {
         let Some(default) = &self.default else { return Cow::Borrowed(server) };
         let names = std::iter::once(default).chain(chosen);
         let profiles = names.filter_map(|name| self.get(name));
-        let profiles: Vec<&Profile> =
-            profiles.filter(|profile| profile.has(&server.name)).collect();
+        let choices: Vec<ToolChoice> =
+            profiles.flat_map(|profile| choices_of(profile, server)).collect();
         let mut shown = server.clone();
-        shown.enabled &= !profiles.is_empty();
-        // A profile without a list of tools shows all.
-        let tools: Option<Vec<&[String]>> =
-            profiles.iter().map(|profile| profile.tools(&server.name)).collect();
-        if let Some(tools) = tools.filter(|tools| !tools.is_empty()) {
-            shown.offer.tools.restrict(&tools.concat());
+        shown.enabled &= !choices.is_empty();
+        if !choices.is_empty() && !choices.contains(&ToolChoice::default()) {
+            shown.offer.tools.restrict(choices);
         }
         Cow::Owned(shown)
     }
+}
+
+/// Returns the tools of a server that a profile contains: of the whole server, and of toolsets.
+fn choices_of(profile: &Profile, server: &ServerConfig) -> Vec<ToolChoice> {
+    let chosen = |key: &str, within| {
+        let tools = profile.servers.get(key)?.clone().filter(|tools| !tools.is_empty());
+        Some(ToolChoice { tools, within })
+    };
+    let toolsets = server.offer.extent.toolsets().iter();
+    let of_toolsets = toolsets.filter_map(|toolset| {
+        chosen(&toolset.full_name(&server.name), Some(toolset.tools.clone()))
+    });
+    chosen(&server.name, None).into_iter().chain(of_toolsets).collect()
 }
 
 #[cfg(test)]
@@ -155,6 +169,27 @@ mod tests {
             assert_eq!(allowed.collect::<Vec<_>>(), tools, "{names:?}");
             assert_eq!(profiles.in_use(b, &chosen).enabled, has_b, "{names:?}");
         }
+    }
+
+    #[test]
+    fn profiles_show_tools_of_toolsets() {
+        let config = parsed(
+            r#"{"profiles": {"p": {"servers": {"a/issues": null}},
+                "q": {"servers": {"a/issues": ["list_*"], "a/pulls": null}}},
+            "mcpServers": {"a": {"command": "x", "toolsets": {
+                "issues": {"tools": ["*issue*"]}, "pulls": {"tools": ["*pull"]}}}}}"#,
+        );
+        let mut profiles = config.settings.profiles.clone();
+        let shown = |profiles: &Profiles| {
+            let shown = profiles.by_default(&config.servers[0]).into_owned();
+            let tools = ["list_issues", "get_issue", "get_pull", "merge"].into_iter();
+            let allowed = tools.filter(|tool| shown.offer.tools.allow(tool)).collect::<Vec<_>>();
+            (shown.enabled, allowed)
+        };
+        profiles.set_default("p").unwrap();
+        assert_eq!(shown(&profiles), (true, vec!["list_issues", "get_issue"]));
+        profiles.set_default("q").unwrap();
+        assert_eq!(shown(&profiles), (true, vec!["list_issues", "get_pull"]));
     }
 
     #[test]

@@ -112,6 +112,7 @@ pub(crate) fn reference() -> String {
     for (title, node) in [
         ("The file", &schema),
         ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
+        ("A toolset: `mcpServers.<name>.toolsets.<name>`", &schema["$defs"]["ToolsetEntry"]),
         ("Logins: `oauth`", &schema["$defs"]["OAuthEntry"]),
         ("Parts of a server: `features`", &schema["$defs"]["Features"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["Timeouts"]),

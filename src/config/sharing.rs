@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Launch, ServerConfig, Transport,
-    keys::{Isolation, Pin, Protocol, Startup},
+    keys::{Isolation, Pin, Protocol, ResultLimit, Startup},
 };
 
 /// A server that keeps nothing for one client, as it is published.
@@ -128,7 +128,7 @@ impl ServerConfig {
         pooled.connecting.protocol = self.connecting.protocol;
         pooled.settings.pin = Pin::Off;
         pooled.settings.idle_timeout = None;
-        pooled.settings.max_result_bytes = None;
+        pooled.settings.max_result_bytes = ResultLimit::Off;
         pooled.settings.timeouts.load = self.settings.timeouts.load;
         // Each host has timeouts of its own.
         pooled.settings.timeouts.call = Duration::ZERO;

@@ -8,7 +8,8 @@ use serde::{
     Deserialize, Deserializer,
     de::{self, value::MapAccessDeserializer},
 };
-use wildmatch::WildMatch;
+
+use super::NamePattern;
 
 /// The `tools` of an entry as written, in order.
 pub(super) type ToolSwitches = IndexMap<String, ToolSwitch>;
@@ -90,37 +91,56 @@ pub struct ToolRules {
     rules: Vec<ToolRule>,
     /// The position in `rules` of each name that is not a glob; of equal ones the first.
     exact: HashMap<String, usize>,
-    /// A profile's choice, by name or glob: no other tool is on.
-    chosen: Option<Vec<String>>,
+    /// The choices of profiles: a tool that none of them has is off.
+    chosen: Option<Vec<ToolChoice>>,
+}
+
+/// A profile's choice of tools.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ToolChoice {
+    /// The chosen tools; `None` for all.
+    pub tools: Option<Vec<NamePattern>>,
+    /// The tools of the toolset of which they are chosen; `None` for the whole server.
+    pub within: Option<Vec<NamePattern>>,
+}
+
+impl ToolChoice {
+    fn has(&self, tool: &str) -> bool {
+        let lists = [&self.tools, &self.within].into_iter().flatten();
+        lists.into_iter().all(|patterns| patterns.iter().any(|pattern| pattern.matches(tool)))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct ToolRule {
-    /// A name, or a glob in which `*` stands for any characters and `?` for one.
-    pattern: String,
+    pattern: NamePattern,
     enabled: bool,
     stale: bool,
 }
 
 impl ToolRules {
     pub(super) fn new(switches: ToolSwitches) -> Self {
-        let rule = |(pattern, ToolSwitch { enabled, stale })| ToolRule { pattern, enabled, stale };
+        let rule = |(pattern, ToolSwitch { enabled, stale }): (String, _)| ToolRule {
+            pattern: NamePattern::new(&pattern),
+            enabled,
+            stale,
+        };
         let rules: Vec<ToolRule> = switches.into_iter().map(rule).collect();
         let patterns = rules.iter().enumerate().rev();
-        let exact = patterns.map(|(at, rule)| (rule.pattern.clone(), at)).collect();
+        let exact = patterns.map(|(at, rule)| (rule.pattern.as_str().to_owned(), at)).collect();
         Self { rules, exact, chosen: None }
     }
 
-    /// Keeps only those enabled tools that match these names or globs.
-    pub(crate) fn restrict(&mut self, chosen: &[String]) {
-        self.chosen = Some(chosen.to_vec());
+    /// Keeps only those enabled tools that one of these choices has.
+    pub(crate) fn restrict(&mut self, chosen: Vec<ToolChoice>) {
+        self.chosen = Some(chosen);
     }
 
     /// Returns whether hosts see and may call this tool. An exact name decides before a glob, a
     /// longer glob before a shorter one, and of equals the last.
     pub fn allow(&self, tool: &str) -> bool {
-        let matches = |pattern: &String| pattern == tool || WildMatch::new(pattern).matches(tool);
-        let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.iter().any(matches));
+        let chosen = self.chosen.as_ref();
+        let is_chosen = chosen.is_none_or(|chosen| chosen.iter().any(|choice| choice.has(tool)));
         is_chosen && self.rule_for(tool).is_none_or(|rule| rule.enabled)
     }
 
@@ -132,9 +152,9 @@ impl ToolRules {
     fn rule_for(&self, tool: &str) -> Option<&ToolRule> {
         let exact = self.exact.get(tool).map(|at| &self.rules[*at]);
         exact.or_else(|| {
-            let globs = self.rules.iter().filter(|rule| is_glob(&rule.pattern));
-            let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
-            matching.max_by_key(|rule| rule.pattern.chars().count())
+            let globs = self.rules.iter().filter(|rule| rule.pattern.is_glob());
+            let matching = globs.filter(|rule| rule.pattern.matches(tool));
+            matching.max_by_key(|rule| rule.pattern.as_str().chars().count())
         })
     }
 
@@ -150,13 +170,9 @@ impl ToolRules {
 
     /// Returns the tools that are named, and whether each is marked as gone from its server.
     pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
-        let named = self.rules.iter().filter(|rule| !is_glob(&rule.pattern));
+        let named = self.rules.iter().filter(|rule| !rule.pattern.is_glob());
         named.map(|rule| (rule.pattern.as_str(), rule.stale))
     }
-}
-
-pub(super) fn is_glob(pattern: &str) -> bool {
-    pattern.contains(['*', '?'])
 }
 
 #[cfg(test)]

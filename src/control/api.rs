@@ -172,8 +172,8 @@ async fn set_server_enabled(
 
 async fn load_server(State(api): State<ApiState>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
-    api.fleet.operator().load(&name).await?;
-    api.server_report(&name).await.map(Json)
+    let server = api.fleet.operator().load(&name).await?;
+    api.server_report(&server).await.map(Json)
 }
 
 async fn put_server_to_sleep(

@@ -95,7 +95,9 @@ impl From<ChangeError> for ApiError {
             ChangeError::NoConfig => StatusCode::CONFLICT,
             ChangeError::Unchanged(unchanged) => match unchanged {
                 Unchanged::Unknown(_) => StatusCode::NOT_FOUND,
-                Unchanged::Exists(_) | Unchanged::NotOurs(_) => StatusCode::CONFLICT,
+                Unchanged::Exists(_) | Unchanged::NotOurs(_) | Unchanged::RuleGone(_) => {
+                    StatusCode::CONFLICT
+                }
                 Unchanged::Config(_)
                 | Unchanged::ByHand { .. }
                 | Unchanged::OfAnotherProgram(_) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -4,10 +4,12 @@
 
 mod annotations;
 mod decision;
+mod rule_addition;
 mod rule_lists;
 mod tool_call;
 
 pub(crate) use annotations::Annotations;
 pub(crate) use decision::{Decider, Decision, RuleList, RulePlace};
+pub(crate) use rule_addition::{NoAddition, RuleAddition};
 pub(crate) use rule_lists::RuleLists;
 pub(crate) use tool_call::{MalformedCall, ToolCall};

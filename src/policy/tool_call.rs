@@ -2,23 +2,38 @@
 
 use std::{collections::HashSet, sync::OnceLock};
 
-use super::{Annotations, RuleList};
+use super::Annotations;
 use crate::{
-    config::{NamePattern, PolicyRule, Verdict},
+    base::is_same_ignoring_case,
+    config::PolicyRule,
     wire::{Raw, edit},
 };
 
+/// The members of `params` that decide which tool is called, and how.
+const READ_MEMBERS: [&str; 2] = ["name", "arguments"];
+
 /// A call of a tool by the real names of the server and of the tool.
-pub(crate) struct ToolCall<'a> {
-    server: &'a str,
+pub(crate) struct ToolCall {
+    server: String,
     tool: String,
     /// `server/tool`
     full_name: String,
     arguments: Raw,
-    definition: &'a Raw,
+    argument_members: Vec<Argument>,
+    definition: Raw,
     annotations: OnceLock<Annotations>,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
-    pub(crate) is_to_read_only: bool,
+    requires_read_only: bool,
+    /// True if the tool differs from what the user has approved, and `pin` is `block`.
+    has_changed: bool,
+}
+
+/// A member of the arguments of a call.
+struct Argument {
+    name: String,
+    value: Raw,
+    /// The text of a string; `None` if it is not Unicode. Read for the first rule that names it.
+    text: OnceLock<Option<String>>,
 }
 
 /// The reason that rules cannot be applied to a call.
@@ -29,42 +44,64 @@ pub(crate) enum MalformedCall {
     /// Parsers of JSON differ in which of two equal members they use.
     #[error("the call has the member {0:?} twice")]
     Repeated(String),
+    /// Some parsers of JSON, as those of Go, ignore the case of members.
+    #[error("the call has the member {written:?}, which some servers read as {read:?}")]
+    Misspelt { written: String, read: &'static str },
+    /// The same for an argument that a rule names.
+    #[error("the call has the argument {written:?}, which some servers read as {read:?}")]
+    MisspeltArgument { written: String, read: String },
+    /// Parsers of JSON differ in how they read an escaped surrogate without its pair.
+    #[error("the string {0:?} of the call is not Unicode")]
+    Unreadable(String),
     #[error("\"arguments\" is not an object")]
     Arguments,
 }
 
-impl<'a> ToolCall<'a> {
+impl ToolCall {
     /// Reads the `params` of a `tools/call` as a server gets them. `definition` is the tool's, or
     /// an empty object if it is not known.
     ///
     /// # Errors
     /// If the server may read another tool or other arguments than the rules would.
     pub(crate) fn read(
-        server: &'a str,
+        server: &str,
         params: &Raw,
-        definition: &'a Raw,
+        definition: &Raw,
     ) -> Result<Self, MalformedCall> {
-        check_members(params)?;
-        let tool = edit::get_str(params, "name").ok_or(MalformedCall::Unnamed)?;
-        let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
+        check_spelling(&distinct_members(params)?)?;
+        let [name, arguments] = edit::get_each(params, READ_MEMBERS);
+        let name = name.filter(Raw::is_string).ok_or(MalformedCall::Unnamed)?;
+        let tool: String =
+            name.read().map_err(|_| MalformedCall::Unreadable(READ_MEMBERS[0].to_owned()))?;
+        let arguments = arguments.unwrap_or_else(Raw::empty_object);
         if !arguments.is_object() && arguments.as_bytes() != b"null" {
             return Err(MalformedCall::Arguments);
         }
-        check_members(&arguments)?;
-        let full_name = format!("{server}/{tool}");
         Ok(Self {
-            server,
+            server: server.to_owned(),
+            full_name: format!("{server}/{tool}"),
             tool,
-            full_name,
+            argument_members: Argument::all_of(&arguments)?,
             arguments,
-            definition,
+            definition: definition.clone(),
             annotations: OnceLock::new(),
-            is_to_read_only: false,
+            requires_read_only: false,
+            has_changed: false,
         })
     }
 
+    /// Demands that the tool is marked as read-only.
+    pub(crate) fn requiring_read_only(self, requires_read_only: bool) -> Self {
+        Self { requires_read_only, ..self }
+    }
+
+    /// Notes whether the tool differs from what the user has approved, where `pin` is `block`.
+    pub(crate) fn of_changed_tool(self, has_changed: bool) -> Self {
+        Self { has_changed, ..self }
+    }
+
     pub(crate) fn server(&self) -> &str {
-        self.server
+        &self.server
     }
 
     pub(crate) fn tool(&self) -> &str {
@@ -80,51 +117,138 @@ impl<'a> ToolCall<'a> {
         &self.arguments
     }
 
-    /// Returns the rule that allows what another rule of a list matches, for this tool alone;
-    /// `None` if a rule with the name of the tool would match others.
-    pub(crate) fn allowing(&self, list: &RuleList, rule: &PolicyRule) -> Option<PolicyRule> {
-        let name = match list {
-            RuleList::Server(_) => &self.tool,
-            RuleList::All | RuleList::Profile(_) => &self.full_name,
-        };
-        let tools = NamePattern::new(name);
-        let allowing = PolicyRule { tools, then: Verdict::Allow, reason: None, ..rule.clone() };
-        // `a/b/c` may be a tool of the server `a`, or one of `a/b`.
-        let is_clear = matches!(list, RuleList::Server(_)) || name.matches('/').count() == 1;
-        (is_clear && !allowing.tools.is_glob()).then_some(allowing)
+    pub(super) fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
-    pub(super) fn annotations(&self) -> Annotations {
-        *self.annotations.get_or_init(|| Annotations::of(self.definition))
+    /// Returns whether the tool lacks the annotation that the agent has asked for.
+    pub(super) fn lacks_read_only(&self) -> bool {
+        self.requires_read_only && !self.annotations().read_only
     }
 
-    /// Returns whether a rule of a list for all servers matches.
-    pub(super) fn matches(&self, rule: &PolicyRule) -> bool {
+    fn annotations(&self) -> Annotations {
+        *self.annotations.get_or_init(|| Annotations::of(&self.definition))
+    }
+
+    /// Returns whether a rule in the entry of the server is about the tool.
+    pub(super) fn is_named_in_entry(&self, rule: &PolicyRule) -> bool {
+        rule.tools.matches(&self.tool)
+    }
+
+    /// Returns whether a rule of a list for all servers is about the tool.
+    pub(super) fn is_named(&self, rule: &PolicyRule) -> bool {
         let is_full = rule.tools.as_str().contains('/');
-        let name = if is_full { &self.full_name } else { &self.tool };
-        rule.tools.matches(name) && self.meets(rule)
+        rule.tools.matches(if is_full { &self.full_name } else { &self.tool })
     }
 
-    /// Returns whether a rule of the server's own list matches.
-    pub(super) fn matches_own(&self, rule: &PolicyRule) -> bool {
-        rule.tools.matches(&self.tool) && self.meets(rule)
+    /// Returns whether the call meets the conditions of a rule that is about the tool.
+    ///
+    /// # Errors
+    /// If servers may read an argument that the rule names in another way than dormouse.
+    pub(super) fn meets(&self, rule: &PolicyRule) -> Result<bool, MalformedCall> {
+        if !rule.when.are_any() && !self.annotations().have(rule.when) {
+            return Ok(false);
+        }
+        for (name, pattern) in &rule.arguments {
+            if !self.argument(name)?.is_some_and(|value| pattern.matches(value)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    fn meets(&self, rule: &PolicyRule) -> bool {
-        (rule.when.are_any() || self.annotations().have(rule.when))
-            && rule.arguments.iter().all(|(name, pattern)| {
-                edit::get_str(&self.arguments, name).is_some_and(|value| pattern.matches(&value))
-            })
+    /// Returns an argument that is a string.
+    fn argument(&self, name: &str) -> Result<Option<&str>, MalformedCall> {
+        let mut found = None;
+        for argument in &self.argument_members {
+            if argument.name == name {
+                found = Some(argument);
+            } else if is_same_ignoring_case(&argument.name, name) {
+                let (written, read) = (argument.name.clone(), name.to_owned());
+                return Err(MalformedCall::MisspeltArgument { written, read });
+            }
+        }
+        let Some(found) = found.filter(|argument| argument.value.is_string()) else {
+            return Ok(None);
+        };
+        let text = found.text.get_or_init(|| found.value.read().ok());
+        let text = text.as_deref().ok_or_else(|| MalformedCall::Unreadable(name.to_owned()))?;
+        Ok(Some(text))
     }
 }
 
-/// Checks that no member of an object has the name of another.
-fn check_members(object: &Raw) -> Result<(), MalformedCall> {
+impl Argument {
+    /// Returns the members of `arguments`, after a check that no two have the same name.
+    fn all_of(arguments: &Raw) -> Result<Vec<Self>, MalformedCall> {
+        let members = distinct_members(arguments)?.into_iter();
+        Ok(members.map(|(name, value)| Self { name, value, text: OnceLock::new() }).collect())
+    }
+}
+
+/// Returns the members of an object, after a check that no two have the same name.
+fn distinct_members(object: &Raw) -> Result<Vec<(String, Raw)>, MalformedCall> {
+    let members = edit::entries(object);
     let mut seen = HashSet::new();
-    for (name, _) in edit::entries(object) {
-        if let Some(name) = seen.replace(name) {
-            return Err(MalformedCall::Repeated(name));
+    match members.iter().find(|(name, _)| !seen.insert(name)) {
+        Some((name, _)) => Err(MalformedCall::Repeated(name.clone())),
+        None => Ok(members),
+    }
+}
+
+/// Checks that no parser takes a member of `params` for one that names the tool or the arguments.
+fn check_spelling(members: &[(String, Raw)]) -> Result<(), MalformedCall> {
+    for (written, _) in members {
+        let taken_for = |read: &&str| written != read && is_same_ignoring_case(written, read);
+        if let Some(read) = READ_MEMBERS.into_iter().find(taken_for) {
+            return Err(MalformedCall::Misspelt { written: written.clone(), read });
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(params: &str) -> Result<ToolCall, MalformedCall> {
+        let params = Raw::parse(params.to_owned()).unwrap();
+        ToolCall::read("a", &params, &Raw::empty_object())
+    }
+
+    #[test]
+    fn members_that_servers_may_take_for_others_are_refused() {
+        for params in [
+            r#"{"name": "x", "NAME": "y"}"#,
+            r#"{"name": "x", "argument\u017f": {}}"#,
+            r#"{"name": "x", "Arguments": {}}"#,
+        ] {
+            let is_misspelt = matches!(read(params), Err(MalformedCall::Misspelt { .. }));
+            assert!(is_misspelt, "{params}");
+        }
+        assert!(read(r#"{"name": "x", "arguments": {"Name": 1, "name": 2}, "named": 1}"#).is_ok());
+    }
+
+    #[test]
+    fn only_arguments_that_a_rule_names_have_to_be_readable() {
+        let rule: PolicyRule =
+            serde_json::from_str(r#"{"arguments": {"token": "x"}, "then": "deny"}"#).unwrap();
+        let matches = |arguments: &str| {
+            read(&format!(r#"{{"name": "x", "arguments": {arguments}}}"#))?.meets(&rule)
+        };
+        assert_eq!(matches(r#"{"token": "x", "o": "\ud800", "O": 1, "\ud800": 2}"#), Ok(true));
+        assert_eq!(matches(r#"{"token": 1}"#), Ok(false));
+        let unreadable = MalformedCall::Unreadable("token".to_owned());
+        assert_eq!(matches(r#"{"token": "x\udc00"}"#), Err(unreadable));
+        for arguments in [r#"{"TOKEN": "x"}"#, r#"{"to\u212aen": "x"}"#] {
+            let error = matches(arguments).unwrap_err();
+            assert!(matches!(error, MalformedCall::MisspeltArgument { .. }), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn unreadable_name_is_refused() {
+        let unreadable = MalformedCall::Unreadable("name".to_owned());
+        assert_eq!(read(r#"{"name": "\ud800"}"#).err(), Some(unreadable));
+        assert_eq!(read(r#"{"name": 1}"#).err(), Some(MalformedCall::Unnamed));
+    }
 }

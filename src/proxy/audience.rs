@@ -9,10 +9,17 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Host, HostId, Principal};
-use crate::{base::Lock, catalog::Changes, peer::Peer, protocol::Era};
+use super::{Caller, Host, HostId, Principal};
+use crate::{
+    base::Lock,
+    catalog::Changes,
+    peer::Peer,
+    protocol::{Era, LogLevel, method},
+    wire::Raw,
+};
 pub(super) use levels::LogLevels;
 pub(super) use subscriptions::{AttemptId, Subscriptions};
 
@@ -114,6 +121,26 @@ impl Audience {
 
     pub(super) fn is_listing(&self, host: HostId) -> bool {
         self.listing.lock().contains(&host)
+    }
+
+    /// Returns whether the host of a request wants a log message of this level.
+    pub(super) fn wants_log(&self, caller: &Caller, level: Option<LogLevel>) -> bool {
+        match caller.client.era {
+            Era::Legacy => self.levels.wants(caller.host.id(), level),
+            // Modern servers must not send messages that no request asked for (2026-07-28,
+            // server/utilities/logging).
+            Era::Modern => {
+                caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted))
+            }
+        }
+    }
+
+    /// Sends the host of a request a log message of dormouse.
+    pub(super) fn log_to(&self, caller: &Caller, level: LogLevel, text: &str) {
+        if self.wants_log(caller, Some(level)) {
+            let params = json!({"level": level.name(), "logger": "dormouse", "data": text});
+            caller.peer.notify(method::MESSAGE, Some(Raw::encode(&params)));
+        }
     }
 
     pub(super) fn levels(&self) -> &LogLevels {

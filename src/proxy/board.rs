@@ -1,6 +1,7 @@
 //! The published snapshot of all servers, and the views of it that hosts have.
 
 mod app_reads;
+mod cut_results;
 mod loads;
 mod views;
 
@@ -27,7 +28,8 @@ use crate::{
     wire::Raw,
 };
 use app_reads::AppReads;
-use loads::{RequestedLoads, SessionLoads};
+use cut_results::CutResults;
+use loads::{LoadRequest, RequestedLoads, SessionLoads};
 use views::{ToolList, Views};
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
@@ -39,6 +41,7 @@ pub(super) struct Board {
     loads: SessionLoads,
     requested: RequestedLoads,
     app_reads: AppReads,
+    cut_results: CutResults,
     views: Views,
     events: Events,
 }
@@ -47,9 +50,9 @@ impl Board {
     /// Each snapshot that is put in force is an event.
     pub(super) fn new(snapshot: Snapshot, events: Events) -> Self {
         let loads = SessionLoads::new(snapshot.settings.loading.loads);
-        let (order, requested, app_reads, views) = Default::default();
+        let (order, requested, app_reads, cut_results, views) = Default::default();
         let snapshot = ArcSwap::from_pointee(snapshot);
-        Self { snapshot, order, loads, requested, app_reads, views, events }
+        Self { snapshot, order, loads, requested, app_reads, cut_results, views, events }
     }
 
     pub(super) fn settings(&self) -> Arc<Settings> {
@@ -75,7 +78,8 @@ impl Board {
     pub(super) fn view<'a>(&self, viewer: &Viewer, snapshot: &'a Snapshot) -> View<'a> {
         let last_read = self.app_reads.last(viewer.principal);
         let apps = viewer.shows_apps.then_some(Apps { last_read });
-        View { snapshot, surface: viewer.endpoint.surface, apps }
+        let has_cut_results = self.cut_results.has(viewer.principal);
+        View { snapshot, surface: viewer.endpoint.surface, apps, has_cut_results }
     }
 
     /// Evaluates a `tools/call` as a host sees the servers. A search waits until its index is made
@@ -105,7 +109,9 @@ impl Board {
 
     /// Returns the tool list that a host has of any snapshot. `views` has its views.
     fn tools_in(&self, snapshot: &Arc<Snapshot>, views: &Views, viewer: &Viewer) -> Arc<ToolList> {
-        let (choice, form) = (self.choice(viewer), (viewer.endpoint.surface, viewer.shows_apps));
+        let has_cut_results = self.cut_results.has(viewer.principal);
+        let form = (viewer.endpoint.surface, viewer.shows_apps, has_cut_results);
+        let choice = self.choice(viewer);
         views.tools(snapshot, (choice.clone(), form), || {
             let snapshot = views.snapshot(snapshot, choice);
             self.view(viewer, &snapshot).tools()
@@ -156,8 +162,8 @@ impl Board {
     }
 
     /// Notes that an offer is wanted, so that it is loaded once its server is.
-    pub(super) fn request(&self, offer: OfferId) {
-        self.requested.note(offer);
+    pub(super) fn request(&self, offer: OfferId) -> LoadRequest<'_> {
+        self.requested.begin(offer)
     }
 
     /// Returns whether an offer is loaded when its server is. The only offer of a server always is.
@@ -190,10 +196,16 @@ impl Board {
         self.app_reads.note(principal, server, uri);
     }
 
+    /// Notes that a result was cut for a host. Returns whether it is the first.
+    pub(super) fn note_cut(&self, principal: Principal) -> bool {
+        self.cut_results.note(principal)
+    }
+
     /// Forgets the loads and reads of a principal that has ended.
     pub(super) fn forget(&self, principal: Principal) {
         self.loads.forget(principal);
         self.app_reads.forget(principal);
+        self.cut_results.forget(principal);
     }
 
     /// Returns whether sessions load their servers themselves.
@@ -221,8 +233,9 @@ fn choice_at(endpoint: &Endpoint, loaded: Option<Arc<BTreeSet<OfferId>>>) -> Off
 
 /// Returns whether an endpoint shows an offer of a snapshot.
 fn shows(snapshot: &Snapshot, endpoint: &Endpoint, offer: &Offer) -> bool {
+    let (profiles, profile) = (&snapshot.settings.profiles, endpoint.profile.as_ref());
     endpoint.only.is_none_or(|only| only == offer.id)
-        && snapshot.settings.profiles.show(endpoint.profile.as_ref(), &offer.name)
+        && profiles.show(profile, offer.server_name(), &offer.name)
 }
 
 /// The right to swap the snapshot. Announcements that are made while it lives keep its order.
@@ -249,6 +262,11 @@ impl Publication<'_> {
     /// Shows what hybrid servers had in another run.
     pub(super) fn seed(&self, seeds: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Arc<Snapshot> {
         self.swap(self.board.snapshot().seeded(seeds))
+    }
+
+    /// Shows what a server has to the offers that are not loaded.
+    pub(super) fn connect(&self, server: ServerId, expose: impl Fn(&Offer) -> Arc<ExposedCatalog>) {
+        self.swap(self.board.snapshot().with_connection(server, expose));
     }
 
     /// Remembers why a load of a server failed.
@@ -321,10 +339,15 @@ mod tests {
         assert!(alone.is_requested(&whole), "the only offer of a server");
 
         let mut issues = whole.clone();
-        issues.id = OfferId::part(whole.server(), 1);
+        issues.id = OfferId::toolset(whole.server(), "issues");
         let offers = vec![whole.clone(), issues.clone()];
         let board = Board::new(Snapshot::of(Arc::default(), offers), Events::default());
-        board.request(issues.id);
+        drop(board.request(issues.id));
+        assert!(!board.is_requested(&issues), "the request has failed");
+        let (failed, waiting) = (board.request(issues.id), board.request(issues.id));
+        drop(failed);
+        assert!(board.is_requested(&issues), "another request waits");
+        waiting.keep();
         assert!(board.is_requested(&issues) && !board.is_requested(&whole));
         let published = board.publish().present(whole.server(), |offer| {
             board.is_requested(offer).then_some(Presence::Evicted)

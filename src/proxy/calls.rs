@@ -2,7 +2,7 @@
 //! record, shape.
 
 mod approval;
-mod approval_question;
+mod ask_user;
 mod authorize;
 mod call;
 mod conversation;
@@ -12,12 +12,14 @@ mod heartbeat;
 mod lease;
 mod leased_request;
 mod logins;
+mod permission_question;
 mod permit;
 mod pipeline;
 mod recorder;
 mod rounds;
 mod send;
 mod shape;
+mod shown_value;
 mod task_result;
 
 pub(super) use approval::{Approval, must_compare};

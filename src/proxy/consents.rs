@@ -2,39 +2,31 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::Hash,
     sync::{Arc, OnceLock},
 };
 
 use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
-use super::Principal;
+use super::{Principal, instance::Instance};
 use crate::{
     base::Lock,
-    config::PolicyRule,
-    policy::{RuleList, ToolCall},
+    catalog::ServerId,
+    policy::{RuleAddition, ToolCall},
 };
 
-/// Maximum number of tools, and of single calls, that one host's user has agreed to. The user is
-/// asked again for further ones.
+/// Maximum number of tools, and of single calls, that one host's user has agreed to. Further ones
+/// replace others, about which the user is asked again.
 const MAX_CONSENTS: usize = 1000;
 
 /// Writes rules into the config.
 pub(crate) trait RuleWriter: Send + Sync {
-    /// Adds a rule to a list, before another rule. Resolves when the rule is in force.
+    /// Adds rules to the config. Resolves when they are in force.
     ///
     /// # Errors
     /// A sentence, if the config cannot be changed.
-    fn add_rule(&self, addition: RuleAddition) -> BoxFuture<'static, Result<(), String>>;
-}
-
-/// A rule that a user adds.
-#[derive(Clone, Debug)]
-pub(crate) struct RuleAddition {
-    pub list: RuleList,
-    pub rule: PolicyRule,
-    /// The rule that it precedes.
-    pub before: PolicyRule,
+    fn add_rules(&self, additions: Vec<RuleAddition>) -> BoxFuture<'static, Result<(), String>>;
 }
 
 /// The consents of users, by the host.
@@ -47,50 +39,90 @@ pub(super) struct Consents {
 #[derive(Default)]
 struct HostConsents {
     /// Tools that may be called while the session lasts.
-    tools: HashSet<AskedTool>,
+    tools: HashSet<ToolKey>,
     /// Single calls that may be made once.
-    calls: HashSet<CallDigest>,
+    calls: HashSet<CallKey>,
 }
 
-/// A tool that a user is asked about. Names of servers and tools may contain any separator.
+/// The identity of a tool that a user is asked about: another version of its server needs another
+/// consent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct AskedTool {
-    server: String,
+struct ToolKey {
+    instance: Instance,
     tool: String,
 }
 
-impl AskedTool {
-    pub(super) fn of(call: &ToolCall<'_>) -> Self {
-        Self { server: call.server().to_owned(), tool: call.tool().to_owned() }
+/// The identity of a call that a user is asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CallKey {
+    tool: ToolKey,
+    arguments: ArgumentsDigest,
+}
+
+/// A hash of the arguments of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ArgumentsDigest([u8; 32]);
+
+impl CallKey {
+    pub(super) fn of(instance: Instance, call: &ToolCall) -> Self {
+        let tool = ToolKey { instance, tool: call.tool().to_owned() };
+        let arguments = ArgumentsDigest(Sha256::digest(call.arguments().as_bytes()).into());
+        Self { tool, arguments }
+    }
+
+    /// Returns the shared instance of the server, in the version that the user is asked about.
+    pub(super) fn instance(&self) -> Instance {
+        self.tool.instance
     }
 }
 
-/// The identity of a call: a hash of the tool and the arguments.
-type CallDigest = [u8; 32];
+/// A consent that a call has used up, if it needed one that holds for a single call.
+#[derive(Default)]
+#[must_use]
+pub(super) struct UsedConsent(Option<(Principal, CallKey)>);
 
 impl Consents {
-    /// Returns whether the user has agreed to a call. A consent to one call is used up.
-    pub(super) fn take(&self, principal: Principal, call: &ToolCall<'_>) -> bool {
-        let mut all = self.by_principal.lock();
-        let Some(consents) = all.get_mut(&principal) else { return false };
-        consents.tools.contains(&AskedTool::of(call)) || consents.calls.remove(&digest(call))
+    /// Returns whether the user has agreed to a call.
+    pub(super) fn has(&self, principal: Principal, call: &CallKey) -> bool {
+        let all = self.by_principal.lock();
+        let consents = all.get(&principal);
+        consents.is_some_and(|it| it.tools.contains(&call.tool) || it.calls.contains(call))
     }
 
-    /// Remembers the consent to one call.
-    pub(super) fn agree_once(&self, principal: Principal, call: CallDigest) {
+    /// Uses up the consent to a call; `None` if the user has not agreed.
+    pub(super) fn take(&self, principal: Principal, call: &CallKey) -> Option<UsedConsent> {
         let mut all = self.by_principal.lock();
-        let calls = &mut all.entry(principal).or_default().calls;
-        if calls.len() < MAX_CONSENTS {
-            calls.insert(call);
+        let consents = all.get_mut(&principal)?;
+        if consents.tools.contains(&call.tool) {
+            return Some(UsedConsent::default());
+        }
+        consents.calls.take(call).map(|call| UsedConsent(Some((principal, call))))
+    }
+
+    /// Gives back the consent to a call that was not executed.
+    pub(super) fn give_back(&self, used: UsedConsent) {
+        if let UsedConsent(Some((principal, call))) = used {
+            self.agree_once(principal, call);
         }
     }
 
-    /// Remembers the consent to all calls of a tool while the session lasts.
-    pub(super) fn agree_for_session(&self, principal: Principal, tool: AskedTool) {
+    /// Remembers the consent to one call.
+    pub(super) fn agree_once(&self, principal: Principal, call: CallKey) {
         let mut all = self.by_principal.lock();
-        let tools = &mut all.entry(principal).or_default().tools;
-        if tools.len() < MAX_CONSENTS {
-            tools.insert(tool);
+        insert_bounded(&mut all.entry(principal).or_default().calls, call);
+    }
+
+    /// Remembers the consent to all calls of a tool while the session lasts.
+    pub(super) fn agree_for_session(&self, principal: Principal, call: CallKey) {
+        let mut all = self.by_principal.lock();
+        insert_bounded(&mut all.entry(principal).or_default().tools, call.tool);
+    }
+
+    /// Forgets the consents to calls of servers that are not kept.
+    pub(super) fn retain(&self, is_kept: impl Fn(ServerId) -> bool) {
+        for consents in self.by_principal.lock().values_mut() {
+            consents.tools.retain(|tool| is_kept(tool.instance.server));
+            consents.calls.retain(|call| is_kept(call.tool.instance.server));
         }
     }
 
@@ -108,13 +140,12 @@ impl Consents {
     }
 }
 
-/// Returns the identity of a call.
-pub(super) fn digest(call: &ToolCall<'_>) -> CallDigest {
-    let mut digest = Sha256::new();
-    for name in [call.server(), call.tool()] {
-        digest.update(name.len().to_le_bytes());
-        digest.update(name);
+/// Inserts a consent, in place of any other if there are too many.
+fn insert_bounded<T: Clone + Eq + Hash>(consents: &mut HashSet<T>, consent: T) {
+    if consents.len() >= MAX_CONSENTS
+        && let Some(other) = consents.iter().next().cloned()
+    {
+        consents.remove(&other);
     }
-    digest.update(call.arguments().as_bytes());
-    digest.finalize().into()
+    consents.insert(consent);
 }

@@ -50,6 +50,10 @@ pub(crate) trait EventSink: Send + Sync {
     /// A request to a server has ended.
     fn call_ended(&self, call: Arc<EndedCall>, bodies: Bodies);
 
+    /// A host has got a preview in place of a result of this server, without `withheld` of its
+    /// bytes.
+    fn result_cut(&self, server: &str, withheld: usize);
+
     /// Returns the span of a request that is recorded as a part of a trace. `meta`: the `_meta` of
     /// the request.
     fn trace(&self, meta: Option<&Raw>) -> Option<Arc<Span>>;
@@ -103,6 +107,20 @@ pub(crate) struct EndedCall {
     pub size: CallSize,
     /// `None` if the server answered with a result that is no error.
     pub fault: Option<CallFault>,
+    /// The effect of the policy; `None` if no rule denies the call or asks about it.
+    pub policy: Option<PolicyEffect>,
+}
+
+/// The effect of the policy on a call that it does not simply allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyEffect {
+    /// The user has consented, now or before.
+    Approved,
+    /// The user has declined.
+    Declined,
+    /// The user could not be asked, or has not answered.
+    Unapproved,
+    Denied,
 }
 
 /// The sizes of a call, in bytes.
@@ -165,6 +183,18 @@ impl CallFault {
     }
 }
 
+impl PolicyEffect {
+    /// Returns the word of the log and of the API.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Declined => "declined",
+            Self::Unapproved => "unapproved",
+            Self::Denied => "denied",
+        }
+    }
+}
+
 /// The sender of events. Sending is cheap without a listener.
 #[derive(Clone)]
 pub(super) struct Events(Arc<EventTargets>);
@@ -203,6 +233,12 @@ impl Events {
             sink.call_ended(call.clone(), bodies);
         }
         self.send(Event::CallEnded(call));
+    }
+
+    pub(super) fn cut_result(&self, server: &str, withheld: usize) {
+        if let Some(sink) = self.sink() {
+            sink.result_cut(server, withheld);
+        }
     }
 
     /// Returns whether anyone hears of the ends of calls.

@@ -7,7 +7,7 @@ use super::{
     Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
-    kept_results::KeptResults, open_logins::OpenLogins, servers::Servers, task_table::TaskTable,
+    open_logins::OpenLogins, results::KeptResults, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -42,7 +42,7 @@ pub(super) struct CallState {
     pub(super) logins: OpenLogins,
     /// The consents of users to calls about which a policy had them asked.
     pub(super) consents: Consents,
-    /// The rest of results that were cut.
+    /// The results that were cut.
     pub(super) results: KeptResults,
 }
 
@@ -70,13 +70,15 @@ impl Fleet {
         Endpoint { surface: surface.unwrap_or(settings.lists.surface), only, profile }
     }
 
-    /// Returns the endpoint of the offer of this name, unless the config or the profile leaves it
+    /// Returns the endpoint of the server of this name, unless the config or the profile leaves it
     /// out. A host that names no surface gets the one that the config has for the server.
     pub(crate) fn endpoint_of(&self, name: &str, choice: EndpointChoice) -> Option<Endpoint> {
         let surface = choice.surface;
         let whole = self.endpoint(choice);
         let snapshot = self.board.snapshot_at(&whole);
-        let is_enabled = |offer: &&Arc<Offer>| !matches!(offer.presence, Presence::Disabled);
+        let is_enabled = |offer: &&Arc<Offer>| {
+            offer.id.is_whole() && !matches!(offer.presence, Presence::Disabled)
+        };
         let mut offers = snapshot.offers.iter().filter(is_enabled);
         let offer = offers.find(|offer| offer.name == name)?;
         let surface =

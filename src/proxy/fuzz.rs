@@ -2,6 +2,8 @@
 
 use super::remembered_loads::{names_in, value_of};
 
+pub(crate) use super::results::fuzz::large_results;
+
 /// Names that were read are the same after they were written, whatever the value was.
 pub(crate) fn remembered_loads(value: &[u8]) {
     let names = names_in(value);

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use super::{Endpoint, Span};
@@ -149,6 +150,13 @@ impl Caller {
 
     pub(super) fn viewer(&self) -> Viewer {
         Viewer::of(self.host.as_ref())
+    }
+
+    /// Waits until the host has fetched its tool list after the announcement with this number, for
+    /// at most `settle`. Hosts build the model's next request from the list that they have when a
+    /// result arrives.
+    pub(super) async fn await_tool_list(&self, announced: u64, settle: Duration) {
+        let _ = tokio::time::timeout(settle, self.host.tool_list_fetched(announced)).await;
     }
 
     /// Returns a sink that passes progress on under the host's token; `None` if the host wants

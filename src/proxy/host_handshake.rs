@@ -62,8 +62,21 @@ impl Fleet {
             Ok(greeting) => greeting,
             Err(refusal) => return Some(Err(refusal)),
         };
-        introduced(&greeting, caller.client.era, &caller.client.version).map(Ok)
+        let own = introduced(&greeting, caller.client.era, &caller.client.version)?;
+        Some(Ok(with_kept_results(self, caller, own)))
     }
+}
+
+/// Adds the capability of resources to the handshake of a server whose results may be cut: the rest
+/// of them is a resource.
+fn with_kept_results(fleet: &Fleet, caller: &Caller, handshake: Raw) -> Raw {
+    let server = caller.endpoint().passes_through();
+    if !server.is_some_and(|it| fleet.servers.config(it).settings.cuts_everywhere()) {
+        return handshake;
+    }
+    let own = edit::get(&handshake, "capabilities").unwrap_or_else(Raw::empty_object);
+    let resources = edit::set(&Raw::empty_object(), "resources", &Raw::empty_object());
+    edit::set(&handshake, "capabilities", &with_missing(&own, &resources))
 }
 
 async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greeting, Raw>> {

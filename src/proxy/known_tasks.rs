@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     Caller, Fleet, Principal, Subscriber,
     instance::Instance,
+    large_results,
     task_table::{Added, Owner, TaskOrigin, Unheard},
 };
 use crate::{
@@ -100,7 +101,10 @@ pub(super) fn relay_task(fleet: &Fleet, instance: Instance, notification: &Notif
         for host in fleet.audience.sessions_of(*owner) {
             match host.client().map(|client| client.era) {
                 Some(Era::Legacy) => host.peer().notify(method, Some(params.clone())),
-                Some(Era::Modern) => host.task_updated(shown, &params),
+                Some(Era::Modern) => {
+                    let server = instance.server;
+                    large_results::tell_of_task(fleet, host, server, shown, params.clone());
+                }
                 None => {}
             }
         }

@@ -107,7 +107,7 @@ impl Fleet {
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
         let loaded: HashSet<ServerId> = offers
             .map(|offer| {
-                self.board.request(offer.id);
+                self.board.request(offer.id).keep();
                 offer.server()
             })
             .collect();

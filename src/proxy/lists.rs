@@ -84,6 +84,14 @@ pub(super) async fn list_of_sole(
         return Some(Err(refusal));
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
+    let is_of_resources =
+        matches!(method, method::RESOURCES_LIST | method::RESOURCE_TEMPLATES_LIST);
+    let lacks_resources =
+        upstream.catalog().is_some_and(|catalog| !catalog.greeting.offers("resources"));
+    if is_of_resources && lacks_resources && config.settings.cuts_everywhere() {
+        // The host asks because of the kept results, which no list has.
+        return None;
+    }
     // A catalog of another host's instance is not shown to this host.
     let is_shared = config.connecting.isolation != Isolation::Session;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);

@@ -24,8 +24,8 @@ mod host;
 mod host_handshake;
 mod in_flight;
 mod instance;
-mod kept_results;
 mod known_tasks;
+mod large_results;
 mod launch;
 mod lists;
 mod loading;
@@ -41,6 +41,7 @@ mod reload;
 mod remembered_loads;
 mod request_record;
 mod resources;
+mod results;
 mod router;
 mod servers;
 mod span;
@@ -52,7 +53,7 @@ pub(crate) mod testing;
 mod tool_calls;
 
 pub(crate) use audience::Subscriber;
-pub(crate) use consents::{RuleAddition, RuleWriter};
+pub(crate) use consents::RuleWriter;
 pub(crate) use endpoint::{Endpoint, EndpointChoice};
 pub(crate) use events::{
     Bodies, CallFault, CallSize, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,

@@ -75,7 +75,7 @@ pub(super) fn relay(
         method::MESSAGE => {
             let level = params.as_ref().and_then(LogLevel::of_params);
             relay_to_callers(fleet, instance, notification, cause, |caller| {
-                wants_log(fleet, caller, level)
+                fleet.audience.wants_log(caller, level)
             });
         }
         method::TASK_UPDATED | method::TASK_STATUS
@@ -161,15 +161,6 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
     };
     for host in fleet.audience.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
         host.peer().notify(method, params.clone());
-    }
-}
-
-fn wants_log(fleet: &Fleet, caller: &Caller, level: Option<LogLevel>) -> bool {
-    match caller.client.era {
-        Era::Legacy => fleet.audience.levels().wants(caller.host.id(), level),
-        // Modern servers must not send messages that no request asked for (2026-07-28,
-        // server/utilities/logging).
-        Era::Modern => caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted)),
     }
 }
 

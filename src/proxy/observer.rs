@@ -43,13 +43,19 @@ impl ServerObserver for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);
+            publishing::publish_connection(fleet, self.instance, &catalog);
             publishing::publish(fleet, self.instance, audience, |offer| {
                 // The origin of a live catalog does not change while it is live.
                 let origin = offer.presence.origin().unwrap_or(origin);
                 let is_live = offer.presence.origin().is_some()
                     || origin == LoadOrigin::OwnAccord
                     || fleet.board.is_requested(offer);
-                let exposed = is_live.then(|| fleet.catalog_memory.expose(offer, &catalog))?;
+                if !is_live {
+                    let had_trouble =
+                        matches!(offer.presence, Presence::Offered { trouble: Some(_) });
+                    return had_trouble.then_some(Presence::Offered { trouble: None });
+                }
+                let exposed = fleet.catalog_memory.expose(offer, &catalog);
                 Some(Presence::Live { exposed, origin })
             });
         });

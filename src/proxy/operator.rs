@@ -8,12 +8,15 @@ use tokio::sync::broadcast;
 
 use super::{
     Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
+    loading::load_for_all,
     overview::{CatalogSource, overview_of},
     reload,
 };
 use crate::{
     base::run_blocking,
-    catalog::{LoadOrigin, Offer, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot},
+    catalog::{
+        LoadOrigin, Offer, OfferId, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot,
+    },
     config::ServerConfig,
     protocol::ClientIdentity,
     upstream::{LoadError, Phase, RecentLines, StaysAwake},
@@ -54,14 +57,15 @@ impl FoundTool {
         let (server, tool, description) = match hit.target {
             SearchTarget::Tool(at) => {
                 let (offer, tool) = snapshot.tools().tool(at);
-                (&offer.name, Some(tool.name.clone()), tool.description.clone())
+                let server = offer.server_name().to_owned();
+                (server, Some(tool.name.clone()), tool.description.clone())
             }
             SearchTarget::Offer(at) => {
                 let offer = &snapshot.offers[at];
-                (&offer.name, None, offer.description.clone().unwrap_or_default())
+                (offer.name.clone(), None, offer.description.clone().unwrap_or_default())
             }
         };
-        Self { server: server.clone(), tool, description, reasons: hit.reasons }
+        Self { server, tool, description, reasons: hit.reasons }
     }
 }
 
@@ -100,17 +104,21 @@ impl Operator<'_> {
         snapshot.offers.iter().filter(is_loaded).map(|offer| offer.name.clone()).collect()
     }
 
-    /// Loads a server for all hosts, or wakes it.
+    /// Loads a server or a toolset (`server/toolset`) for all hosts, or wakes the server. Returns
+    /// the name of the server.
     ///
     /// # Errors
     /// If there is no such server, or it cannot be connected.
-    pub(crate) async fn load(&self, name: &str) -> Result<(), OperateError> {
-        let server = known(self.fleet, name)?;
+    pub(crate) async fn load(&self, name: &str) -> Result<String, OperateError> {
+        let snapshot = self.fleet.board.snapshot();
+        let offer = snapshot.offers.iter().find(|offer| offer.name == name);
+        let server = offer.map_or(name, |offer| offer.server_name());
+        let whole = OfferId::whole(known(self.fleet, server)?);
         if self.fleet.board.has_loads_of_sessions() {
             return Err(OperateError::OfSessions);
         }
-        self.fleet.servers.shared(server).lease(self.fleet.audience.first_era()).await?;
-        Ok(())
+        load_for_all(self.fleet, offer.map_or(whole, |offer| offer.id)).await?;
+        Ok(server.to_owned())
     }
 
     /// Puts all instances of a server to sleep that are not in use.

@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     base::run_blocking,
-    catalog::{Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, Snapshot},
+    catalog::{
+        Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, ServerCatalog,
+        Snapshot,
+    },
     upstream::ChangeAudience,
 };
 
@@ -53,6 +56,17 @@ pub(super) fn publish(
     });
 }
 
+/// Publishes what an instance has to the offers of its server that are not loaded. Hosts are not
+/// told: the publication of the loaded ones follows.
+pub(super) fn publish_connection(fleet: &Fleet, from: Instance, catalog: &Arc<ServerCatalog>) {
+    let publication = fleet.board.publish();
+    let is_divided = fleet.board.snapshot().offers_of(from.server).count() > 1;
+    if is_divided && fleet.servers.is_current(from) {
+        let expose = |offer: &Offer| fleet.catalog_memory.expose(offer, catalog);
+        publication.connect(from.server, expose);
+    }
+}
+
 /// Publishes the last catalogs of hybrid servers. Hosts are not told: the catalogs are there
 /// from the start.
 pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(OfferId, Arc<ExposedCatalog>)>) {
@@ -96,7 +110,7 @@ pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, offer: OfferId) {
 }
 
 /// Loads an offer whose server was connected for another of its offers.
-fn present_requested(fleet: &Fleet, offer: OfferId) {
+pub(super) fn present_requested(fleet: &Fleet, offer: OfferId) {
     let is_offered = |offer: &Offer| matches!(offer.presence, Presence::Offered { .. });
     if !fleet.board.snapshot().offer(offer).is_some_and(is_offered) {
         return;

@@ -224,6 +224,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         fleet.catalog_memory.forget(*id);
         was.upstream.retire();
     }
+    fleet.calls.consents.retain(|server| difference.keeps_connection(server));
     fleet.calls.logins.close_all_but(|server| difference.keeps_connection(server));
     fleet.extensions.lists.retain(|server| difference.keeps_connection(server));
     fleet.servers.retire_owned(|server| difference.keeps_connection(server));

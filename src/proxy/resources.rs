@@ -8,6 +8,7 @@ use super::{
     calls::{self, Call, Feature},
     catalogs,
     instance::Instance,
+    large_results,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
@@ -36,7 +37,7 @@ impl Fleet {
         let call = Call::new(server, caller, method::RESOURCES_SUBSCRIBE, params.clone());
         let opened = match calls::open(self, &call).await {
             Ok(opened) => opened,
-            Err(error) => return calls::shape(self, caller, server, call.method(), Err(error)),
+            Err(error) => return calls::shape(caller, call.method(), Err(error)),
         };
         let (instance, lease) = (opened.instance, &opened.lease);
         let attempt = SubscriptionAttempt::begin(self, (instance, uri.to_owned()), subscriber);
@@ -84,7 +85,7 @@ impl Drop for SubscriptionAttempt<'_> {
 
 pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let uri = uri_of(&params, method::RESOURCES_READ)?;
-    if let Some(kept) = fleet.calls.results.read(caller.host.principal(), &uri) {
+    if let Some(kept) = large_results::read_resource(fleet, caller, &uri).await {
         return kept
             .map(|result| adapt::own_result(method::RESOURCES_READ, caller.client.era, result));
     }

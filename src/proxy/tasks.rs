@@ -18,6 +18,7 @@ use super::{
     for_log::for_log,
     instance::Instance,
     known_tasks::{MAX_TTL, add_task, owner, unsubscribe},
+    large_results,
     task_table::TaskOrigin,
 };
 use crate::{
@@ -86,7 +87,9 @@ pub(super) async fn handle_task(
     if let Ok(outcome) = &answered {
         note_answer(fleet, caller, method, &shown, outcome);
     }
-    calls::shape(fleet, caller, origin.instance.server, method, answered)
+    let shaped = calls::shape(caller, method, answered);
+    large_results::bound_in_task(fleet, caller, origin.instance.server, method, shaped)
+        .await
         .map(|result| task::renamed(&result, &origin.id, &shown))
 }
 

@@ -3,14 +3,14 @@
 use super::{
     Caller, Fleet,
     calls::{self, Approval, AskLogin, Call, ForwardError, own_result, shape},
-    catalogs, known_tasks,
+    catalogs, known_tasks, large_results,
     loading::load_offer,
 };
 use crate::{
     catalog::{OfferId, ServerId},
     config::Listing,
     protocol::{Era, method},
-    surface::{Action, calls_another, failed, is_to_read_only},
+    surface::{Action, calls_another, failed},
     wire::{Outcome, Raw},
 };
 
@@ -34,36 +34,41 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
         }
         match &action {
             Action::Answer(result) => break Ok(own_result(caller, result.clone())),
-            Action::Forward { server, params: sent } => {
-                let call = call_of(fleet, caller, (params, &action), *server, sent);
+            Action::Forward { server, params: sent, requires_read_only } => {
+                let call = call_of(fleet, caller, (params, &action), *server, sent)
+                    .requiring_read_only(*requires_read_only);
                 match calls::run(fleet, call).await {
-                    // The request resolves to a different action now.
+                    // The request resolves to a different action now, perhaps to another load: the
+                    // server may have been replaced.
                     Err(ForwardError::Superseded) if superseded < MAX_SUPERSEDED => {
                         superseded += 1;
+                        done.clear();
                         continue;
                     }
                     answered => {
-                        break shape(fleet, caller, *server, method::TOOLS_CALL, answered);
+                        let shaped = shape(caller, method::TOOLS_CALL, answered);
+                        break large_results::bound(fleet, caller, *server, params, shaped).await;
                     }
                 }
             }
             Action::Load { offer } => match Box::pin(load_first(fleet, caller, *offer)).await {
                 Ok(announced) => hold = announced,
                 Err(error) => {
-                    break shape(fleet, caller, offer.server(), method::TOOLS_CALL, Err(error));
+                    break shape(caller, method::TOOLS_CALL, Err(error));
                 }
             },
             Action::Recall => Box::pin(catalogs::learn_all(fleet)).await,
             Action::Index => {}
+            Action::ReadResult { id, part } => {
+                let read = Box::pin(large_results::read_part(fleet, caller, id, part)).await;
+                break Ok(own_result(caller, read));
+            }
             Action::Reexamine { server, .. } => Box::pin(catalogs::reexamine(fleet, *server)).await,
         }
         done.push(action);
     };
     if let Some(announced) = hold {
-        // Hosts build the model's next request from the list that they have when the result
-        // arrives.
-        let tool_list_fetched = caller.host.tool_list_fetched(announced);
-        let _ = tokio::time::timeout(fleet.settings().loading.settle, tool_list_fetched).await;
+        caller.await_tool_list(announced, fleet.settings().loading.settle).await;
     }
     outcome
 }
@@ -82,7 +87,9 @@ fn final_result(fleet: &Fleet, action: Action) -> Raw {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
         Action::Load { offer } => without_tool(fleet, offer.server()),
         Action::Forward { server, .. } => without_tool(fleet, server),
-        Action::Recall | Action::Index => failed("cannot read the catalogs of the servers"),
+        Action::Recall | Action::Index | Action::ReadResult { .. } => {
+            failed("cannot read the catalogs of the servers")
+        }
     }
 }
 
@@ -108,10 +115,7 @@ fn call_of<'a>(
     let is_task = task.is_some();
     let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
     let sent = Some(task.unwrap_or_else(|| sent.clone()));
-    Call::new(server, caller, method::TOOLS_CALL, sent)
-        .approved_by(approval)
-        .awaiting_task(is_task)
-        .reading_only(is_to_read_only(params))
+    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
 }
 
 /// Loads an offer. With stable lists, known catalogs are read first, so that lists do not depend on

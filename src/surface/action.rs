@@ -1,5 +1,6 @@
 //! The ways to proceed with a call, and the results that dormouse composes itself.
 
+use super::result_part::ResultPart;
 use crate::{
     base::is_hidden,
     catalog::{OfferId, ServerId},
@@ -23,7 +24,27 @@ pub(crate) enum Action {
     /// since. If so, the request is evaluated again; otherwise `result` is returned.
     Reexamine { server: ServerId, result: Raw },
     /// A `tools/call` of this server with `params`. Its result is returned unchanged.
-    Forward { server: ServerId, params: Raw },
+    /// `requires_read_only`: the agent has asked for a tool that is marked as read-only.
+    Forward { server: ServerId, params: Raw, requires_read_only: bool },
+    /// A read of a result that was cut.
+    ReadResult { id: String, part: ResultPart },
+}
+
+impl Action {
+    /// Returns a call of a server's tool.
+    pub(super) fn forward(server: ServerId, params: Raw) -> Self {
+        Self::Forward { server, params, requires_read_only: false }
+    }
+
+    /// Demands of a call that the tool is marked as read-only.
+    pub(super) fn requiring_read_only(self) -> Self {
+        match self {
+            Self::Forward { server, params, .. } => {
+                Self::Forward { server, params, requires_read_only: true }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Returns a tool result that reports an error.
@@ -37,15 +58,6 @@ pub(crate) fn failed(message: impl AsRef<str>) -> Raw {
         "content": [{"type": "text", "text": message.as_ref()}],
         "isError": true,
     }))
-}
-
-/// Returns the result of a call of a changed tool that has to be approved first.
-pub(crate) fn blocked(server: &str, tool: &str) -> Raw {
-    failed(format!(
-        "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
-         was first seen, or cannot be compared. The user has to review it and run: dormouse \
-         approve {server} {tool}"
-    ))
 }
 
 /// Returns the result of a `tools/call` with JSON as its text, and a note on how to see what the

@@ -8,8 +8,10 @@ use super::{
     action::answered,
     budget, definition, discover, load, mcp_apps,
     own_tools::ACTIVATE_PREFIX,
+    read_result,
     section::{self, DetailLevel, Section},
     text::sanitized,
+    toolsets,
 };
 use crate::{
     base::counted,
@@ -23,20 +25,19 @@ const MAX_NAMED_TOOLS: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
-    for server in &view.snapshot.offers {
-        let visibility = server.visibility(view.snapshot.settings.lists.listing);
+    for listed in &view.offers() {
+        let (server, visibility) = (listed.offer, listed.visibility);
         // Other servers load by themselves, unless a problem prevents it, such as a missing login.
         let is_stuck = matches!(visibility, OfferVisibility::Offered { trouble: Some(_), .. });
         if server.is_lazy && !matches!(visibility, OfferVisibility::Hidden) || is_stuck {
             tools.push(activate_definition(view, server, visibility));
         }
-        if let OfferVisibility::Live(exposed) = visibility {
-            tools.extend(definition::listed_tools(view, server, exposed, &names));
-        }
+        tools.extend(definition::listed_tools(view, listed, &names));
     }
     if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::stable_tools(view));
     }
+    tools.extend(read_result::listed(view));
     tools
 }
 
@@ -68,7 +69,7 @@ fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibili
     definition::meta_tool(
         view,
         json!({
-            "name": format!("{ACTIVATE_PREFIX}{}", server.part),
+            "name": format!("{ACTIVATE_PREFIX}{}", server.parts.own),
             "description": description,
             "inputSchema": {"type": "object", "properties": {}},
         }),
@@ -78,7 +79,12 @@ fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibili
 /// Returns the description of an `activate_` tool. The server's own description is shortened to fit
 /// the budget.
 fn with_about(view: View<'_>, server: &Offer, rest: &str) -> String {
-    let begin = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
+    let name = sanitized(&server.name, 64);
+    let begin = match (server.id.is_whole(), server.is_divided()) {
+        (true, false) => format!("Activate the {name} MCP server."),
+        (true, true) => format!("Activate all of the {name} MCP server; prefer its toolsets."),
+        (false, _) => format!("Activate the toolset {name}."),
+    };
     let about = server.description.as_deref().unwrap_or_default();
     let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
     let lengths = [1000, 500, 250, 120, 60, 30].map(|longest| sanitized(about, longest));
@@ -91,7 +97,7 @@ fn with_about(view: View<'_>, server: &Offer, rest: &str) -> String {
 /// Handles a call of an `activate_` tool. Returns `None` if `name` is not the name of such a tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(ACTIVATE_PREFIX)?;
-    let is_named = |server: &std::sync::Arc<Offer>| server.part == part;
+    let is_named = |server: &std::sync::Arc<Offer>| server.parts.own == part;
     let server = view.snapshot.offers.iter().position(is_named)?;
     let offer = &view.snapshot.offers[server];
     Some(match &offer.presence {
@@ -129,5 +135,6 @@ fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog
     let written: Vec<Raw> = sections.iter().map(Section::write).collect();
     let members: Vec<(&str, &Raw)> = ["tools", "definitions"].into_iter().zip(&written).collect();
     let note = section::note(view, Some(&offer.name), &sections);
+    let note = toolsets::with_siblings(view, server, exposed, note);
     Action::Answer(answered(&edit::set_each(&about, &members), note.as_deref()))
 }

@@ -7,10 +7,11 @@
 use super::{
     View,
     text::{first_sentence, sanitized},
+    toolsets,
 };
 use crate::{
     base::counted,
-    catalog::{ExposedCatalog, OfferVisibility, Tool},
+    catalog::{OfferVisibility, Tool},
 };
 
 /// Maximum length of a text of a server or tool, whatever the budget, in characters.
@@ -92,9 +93,8 @@ struct LoadedServer {
 
 impl LoadedServer {
     /// Creates the shortest forms, which only give the number of tools.
-    fn counted(name: &str, about: &str, exposed: &ExposedCatalog) -> Self {
+    fn counted(name: &str, about: &str, tools: usize) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
-        let tools = exposed.for_model.len();
         let counted = format!("{}; ask with `query`\n", counted(tools, "tool"));
         let mut forms = vec![format!("{name}: {counted}")];
         if !about.is_empty() {
@@ -104,14 +104,12 @@ impl LoadedServer {
     }
 
     /// Adds the forms that list the tools in at most `most` bytes.
-    fn listed(self, name: &str, about: &str, exposed: &ExposedCatalog, most: usize) -> Self {
+    fn listed(self, name: &str, about: &str, tools: &[&Tool], most: usize) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let head =
             if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
-        let tools: Vec<&Tool> =
-            exposed.for_model.iter().map(|place| &exposed.catalog.tools[*place]).collect();
         let summaries = SUMMARY_LENGTHS.into_iter().map(Some).chain([None]);
-        let listed = summaries.filter_map(|longest| listing(&head, &tools, longest, most));
+        let listed = summaries.filter_map(|longest| listing(&head, tools, longest, most));
         let mut forms: Vec<String> = Vec::new();
         for form in listed.chain(self.forms) {
             if forms.last().is_none_or(|last| form.len() < last.len()) {
@@ -133,13 +131,11 @@ impl LoadedServer {
 }
 
 fn offered(view: View<'_>) -> Vec<ServerLine> {
-    let lines = view.snapshot.offers.iter().filter_map(|server| {
-        let OfferVisibility::Offered { trouble, .. } =
-            server.visibility(view.snapshot.settings.lists.listing)
-        else {
-            return None;
-        };
-        let about = server.description.clone().unwrap_or_default();
+    let offers = view.offers();
+    let lines = offers.iter().filter_map(|listed| {
+        let OfferVisibility::Offered { trouble, .. } = listed.visibility else { return None };
+        let server = listed.offer;
+        let about = toolsets::about(server);
         let about = match trouble {
             Some(trouble) => format!("{about} ({trouble})").trim_start().to_owned(),
             None => about,
@@ -150,26 +146,26 @@ fn offered(view: View<'_>) -> Vec<ServerLine> {
 }
 
 fn loaded(view: View<'_>) -> Vec<LoadedServer> {
-    let servers = view.snapshot.offers.iter();
-    let shown = servers.filter_map(|server| {
-        match server.visibility(view.snapshot.settings.lists.listing) {
-            OfferVisibility::Live(exposed) => {
-                let about = server.description.as_deref().unwrap_or_default();
-                Some((&server.name, about, exposed))
-            }
-            _ => None,
-        }
+    let offers = view.offers();
+    let shown = offers.iter().filter_map(|listed| {
+        let OfferVisibility::Live(exposed) = listed.visibility else { return None };
+        let about = listed.offer.description.as_deref().unwrap_or_default();
+        let tools = listed.for_model();
+        let tools: Vec<&Tool> = tools.iter().map(|tool| &exposed.catalog.tools[*tool]).collect();
+        // Another toolset may list all its tools.
+        let is_empty = tools.is_empty() && !listed.offer.id.is_whole();
+        (!is_empty).then_some((&listed.offer.name, about, tools))
     });
     let shown: Vec<_> = shown.collect();
     let counted =
-        shown.iter().map(|(name, about, exposed)| LoadedServer::counted(name, about, exposed));
+        shown.iter().map(|(name, about, tools)| LoadedServer::counted(name, about, tools.len()));
     let counted: Vec<LoadedServer> = counted.collect();
     // A form is not created if it has no room even when all other servers use their shortest forms.
     let shortest: usize = counted.iter().map(LoadedServer::shortest).sum();
     let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
-    let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, exposed))| {
+    let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, tools))| {
         let others = shortest - counted.shortest();
-        counted.listed(name, about, exposed, budget.saturating_sub(others))
+        counted.listed(name, about, &tools, budget.saturating_sub(others))
     });
     listed.collect()
 }

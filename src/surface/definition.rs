@@ -2,13 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    View,
-    mcp_apps::{InterfaceToolNames, listed_servers},
-    own_tools::is_reserved,
-};
+use super::{View, mcp_apps::InterfaceToolNames, own_tools::is_reserved};
 use crate::{
-    catalog::{ExposedCatalog, LoadOrigin, Offer, Presence, Tool},
+    catalog::{ListedOffer, LoadOrigin, Offer, Tool},
     config::AlwaysLoad,
     wire::{Raw, edit},
 };
@@ -27,27 +23,50 @@ pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
     Raw::encode(&definition)
 }
 
-/// Returns all tools of a server under the names by which they are listed directly.
-pub(super) fn listed_tools<'a>(
-    view: View<'a>,
-    server: &'a Offer,
-    exposed: &'a ExposedCatalog,
-    names: &'a InterfaceToolNames<'a>,
-) -> impl Iterator<Item = Raw> + 'a {
-    let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
-    tools.map(move |(tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
+/// Returns the tools that an offer lists under the names by which they are listed directly.
+pub(super) fn listed_tools(
+    view: View<'_>,
+    listed: &ListedOffer<'_>,
+    names: &InterfaceToolNames<'_>,
+) -> Vec<Raw> {
+    let tools = tools_of(listed);
+    tools.map(|(tool, name)| listed_tool(view, listed, tool, names.name(tool, name))).collect()
+}
+
+/// Returns the tools that an offer lists, each with its listed name.
+pub(super) fn tools_of<'a>(listed: &ListedOffer<'a>) -> impl Iterator<Item = (&'a Tool, &'a str)> {
+    let exposed = listed.exposed();
+    let tools = exposed.into_iter().flat_map(|exposed| {
+        listed
+            .tools
+            .iter()
+            .map(move |tool| (&exposed.catalog.tools[*tool], exposed.listed_names[*tool].as_str()))
+    });
+    tools.collect::<Vec<_>>().into_iter()
 }
 
 /// Returns a server's tool under the name by which it is listed directly. Other members stay as the
 /// server wrote them.
-pub(super) fn listed_tool(view: View<'_>, server: &Offer, tool: &Tool, name: &str) -> Raw {
+fn listed_tool(view: View<'_>, listed: &ListedOffer<'_>, tool: &Tool, name: &str) -> Raw {
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
-    let brought_by_load =
-        matches!(server.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. });
-    if view.snapshot.settings.lists.always_load != AlwaysLoad::Loaded || !brought_by_load {
+    if view.snapshot.settings.lists.always_load != AlwaysLoad::Loaded
+        || !is_brought_by_load(view, listed.offer, tool)
+    {
         return definition;
     }
     edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])
+}
+
+/// Returns whether hosts have loaded a tool, with the offer that lists it or another.
+fn is_brought_by_load(view: View<'_>, offer: &Offer, tool: &Tool) -> bool {
+    let is_loaded = |offer: &Offer| offer.presence.origin() == Some(LoadOrigin::HostsRequest);
+    let has_it = |offer: &Offer| {
+        let exposed = offer.exposed();
+        exposed.is_some_and(|it| it.catalog.tools.iter().any(|own| own.name == tool.name))
+    };
+    let mut offers = view.snapshot.offers_of(offer.server());
+    is_loaded(offer)
+        || offer.is_divided() && offers.any(|(_, other)| is_loaded(other) && has_it(other))
 }
 
 /// Returns the tools with an interface of every loaded server, for surfaces that list no other
@@ -57,13 +76,12 @@ pub(super) fn tools_with_interface(view: View<'_>) -> Vec<Raw> {
     if !names.is_any() {
         return Vec::new();
     }
-    let servers = listed_servers(view).into_iter();
-    let tools = servers.flat_map(|(server, exposed)| {
-        let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
-        tools.map(move |(tool, listed)| (server, tool, listed))
-    });
+    let offers = view.offers();
+    let tools = offers
+        .iter()
+        .flat_map(|listed| tools_of(listed).map(move |(tool, name)| (listed, tool, name)));
     let with_interface = tools.filter(|(_, tool, _)| tool.interface().is_some());
     with_interface
-        .map(|(server, tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
+        .map(|(listed, tool, name)| listed_tool(view, listed, tool, names.name(tool, name)))
         .collect()
 }

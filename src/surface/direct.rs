@@ -1,19 +1,13 @@
 //! The `direct` surface: every known tool under its own name, whose server wakes when the tool is
 //! called, and `load_mcp` for servers whose tools are not known yet.
 
-use super::{View, budget, definition, discover, load, mcp_apps};
+use super::{View, budget, definition, discover, load, mcp_apps, read_result};
 use crate::{catalog::OfferVisibility, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
-    for server in &view.snapshot.offers {
-        match server.visibility(view.snapshot.settings.lists.listing) {
-            OfferVisibility::Live(exposed)
-            | OfferVisibility::Offered { known: Some(exposed), .. } => {
-                tools.extend(definition::listed_tools(view, server, exposed, &names));
-            }
-            OfferVisibility::Offered { known: None, .. } | OfferVisibility::Hidden => {}
-        }
+    for listed in &view.offers() {
+        tools.extend(definition::listed_tools(view, listed, &names));
     }
     if has_unknown(view) {
         tools.push(load::definition(view));
@@ -21,6 +15,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::stable_tools(view));
     }
+    tools.extend(read_result::listed(view));
     tools
 }
 
@@ -39,10 +34,6 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// Returns whether there is a server whose tools are unknown until it is loaded.
 fn has_unknown(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
-        && view.snapshot.offers.iter().any(|server| {
-            matches!(
-                server.visibility(view.snapshot.settings.lists.listing),
-                OfferVisibility::Offered { known: None, .. }
-            )
-        })
+        && view
+            .shows_any(|it| matches!(it.visibility, OfferVisibility::Offered { known: None, .. }))
 }

@@ -9,8 +9,10 @@ use super::{
     load::{self, MAX_SENTENCE_CHARS, sentence},
     near_misses::near_misses,
     own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
+    read_result,
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
     text::repeated,
+    toolsets,
 };
 use crate::{
     base::{is_hidden, one_line, shortened},
@@ -80,25 +82,12 @@ pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
 
 /// Returns whether there is a server that can be loaded.
 fn has_offered(view: View<'_>) -> bool {
-    let mut servers = view.snapshot.offers.iter();
     view.snapshot.sole.is_none()
-        && servers.any(|server| {
-            matches!(
-                server.visibility(view.snapshot.settings.lists.listing),
-                OfferVisibility::Offered { .. }
-            )
-        })
+        && view.shows_any(|it| matches!(it.visibility, OfferVisibility::Offered { .. }))
 }
 
 fn has_lazy(view: View<'_>) -> bool {
-    view.snapshot.sole.is_none()
-        && view.snapshot.offers.iter().any(|server| {
-            server.is_lazy
-                && !matches!(
-                    server.visibility(view.snapshot.settings.lists.listing),
-                    OfferVisibility::Hidden
-                )
-        })
+    view.snapshot.sole.is_none() && view.shows_any(|it| it.offer.is_lazy)
 }
 
 fn discover_tool_definition(view: View<'_>) -> Raw {
@@ -162,9 +151,7 @@ fn caller_definition(name: &str, description: &str) -> Value {
     })
 }
 
-/// Forwards the call with the tool's own name and arguments.
-/// `caller` is the name of the meta-tool. The policy refuses tools that are not read-only to
-/// `use_readonly_tool`.
+/// Forwards the call with the tool's own name and arguments. `caller` is the name of the meta-tool.
 pub(super) fn use_tool(view: View<'_>, caller: &str, params: &Raw, arguments: &Raw) -> Action {
     match named_call(view, caller, arguments) {
         Ok((at, input)) => view.call_instead(at, params, &input),
@@ -172,7 +159,7 @@ pub(super) fn use_tool(view: View<'_>, caller: &str, params: &Raw, arguments: &R
     }
 }
 
-/// Returns the tool that `arguments` names, and the arguments for that tool.
+/// Returns the tool of a server that `arguments` names, and the arguments for that tool.
 fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef, Raw), Action> {
     let [name, input] = edit::get_each(arguments, ["tool_name", "tool_input"]);
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
@@ -181,6 +168,9 @@ fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef,
     let input = input.filter(|input| input.as_bytes() != b"null").unwrap_or_else(Raw::empty_object);
     if !input.is_object() {
         return Err(failure("\"tool_input\" must be an object: the tool's arguments"));
+    }
+    if read_result::is_meant(view, &name) {
+        return Err(read_result::read_result(&input));
     }
     Ok((view.resolve(&name)?, input))
 }
@@ -220,6 +210,9 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
         Err(action) => return action,
     };
     if let Some(name) = tool_name {
+        if read_result::is_meant(view, &name) {
+            return Action::Answer(answered(&read_result::definition(view), None));
+        }
         return match view.resolve_known(&name) {
             Ok(at) => Action::Answer(answered(&full_definition(view, at), None)),
             Err(action) => action,
@@ -302,7 +295,15 @@ pub(super) fn search_results(
 
 fn result_line(view: View<'_>, found: &SearchHit, level: DetailLevel) -> Raw {
     match found.target {
-        SearchTarget::Tool(at) => line(view, at, level),
+        SearchTarget::Tool(at) => {
+            let line = line(view, at, level);
+            match view.snapshot.tools().toolset_to_load(at) {
+                Some(toolset) if line.is_object() => {
+                    edit::set(&line, "toolset", &Raw::encode(toolset))
+                }
+                _ => line,
+            }
+        }
         SearchTarget::Offer(offer) => {
             let server = &view.snapshot.offers[offer];
             let description = server.description.as_deref();
@@ -325,20 +326,24 @@ fn tools_of_server(view: View<'_>, server: usize, level: DetailLevel) -> Action 
     let Some(exposed) = view.snapshot.offers[server].exposed() else {
         return view.recall_or(view.load(server));
     };
-    let mut sections = [tools_of(view, server, exposed, level)];
+    let mut sections = [tools_of(view, server, exposed, exposed.for_model.clone(), level)];
     section::fit(&mut sections, 0);
     let note = section::note(view, Some(&view.snapshot.offers[server].name), &sections);
+    let note = toolsets::with_siblings(view, server, exposed, note);
     Action::Answer(answered(&sections[0].write(), note.as_deref()))
 }
 
+/// Writes some tools of an offer, by their positions in its catalog.
 fn tools_of<'a>(
     view: View<'a>,
     server: usize,
     exposed: &'a ExposedCatalog,
+    tools: Vec<usize>,
     level: DetailLevel,
 ) -> Section<'a> {
-    Section::new(exposed.names_for_model(), level, move |at, level| {
-        line(view, ToolRef { offer: server, tool: exposed.for_model[at] }, level)
+    let names = tools.iter().map(|tool| exposed.catalog.tools[*tool].name.as_str());
+    Section::new(names.collect(), level, move |at, level| {
+        line(view, ToolRef { offer: server, tool: tools[at] }, level)
     })
 }
 
@@ -348,13 +353,14 @@ fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
     let mut offered = Vec::new();
     let mut names = Vec::new();
     let mut live = Vec::new();
-    for (index, server) in view.snapshot.offers.iter().enumerate() {
-        match server.visibility(view.snapshot.settings.lists.listing) {
+    for listed in view.offers() {
+        match listed.visibility {
             OfferVisibility::Hidden => {}
-            OfferVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
+            OfferVisibility::Offered { trouble, .. } => offered.push((listed.offer, trouble)),
             OfferVisibility::Live(exposed) => {
-                names.push(server.name.as_str());
-                live.push(tools_of(view, index, exposed, level).shrinkable_to_a_number());
+                names.push(listed.offer.name.as_str());
+                let tools = tools_of(view, listed.position, exposed, listed.for_model(), level);
+                live.push(tools.shrinkable_to_a_number());
             }
         }
     }
@@ -397,10 +403,10 @@ fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, 
 }
 
 fn server_line(server: &Offer, trouble: Option<&str>, level: DetailLevel) -> Raw {
-    let description = server.description.as_deref().unwrap_or_default();
+    let description = toolsets::about(server);
     let description = match level {
-        DetailLevel::Full | DetailLevel::Described => one_line(description),
-        DetailLevel::Brief => sentence(description),
+        DetailLevel::Full | DetailLevel::Described => one_line(&description),
+        DetailLevel::Brief => sentence(&description),
         DetailLevel::Named | DetailLevel::Prefixes | DetailLevel::Counted => {
             return Raw::encode(&server.name);
         }

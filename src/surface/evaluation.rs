@@ -3,7 +3,7 @@
 use super::{
     View,
     action::{Action, failure},
-    activate, direct, discover, groups, load, own_tools,
+    activate, direct, discover, groups, load, own_tools, read_result,
 };
 use crate::{
     catalog::{Presence, ToolResolution},
@@ -53,7 +53,8 @@ impl View<'_> {
             own_tools::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             own_tools::USE_TOOL => Some(discover::use_tool(self, &name, params, &arguments)),
             own_tools::USE_READONLY_TOOL if self.snapshot.settings.lists.split_calls => {
-                Some(discover::use_tool(self, &name, params, &arguments))
+                let action = discover::use_tool(self, &name, params, &arguments);
+                Some(action.requiring_read_only())
             }
             own_tools::LOAD_MCP if self.snapshot.sole.is_none() => {
                 Some(load::load_mcp(self, &arguments))
@@ -62,6 +63,7 @@ impl View<'_> {
             own_tools::CALL_DYNAMIC_TOOL => {
                 Some(groups::call_dynamic_tool(self, params, &arguments))
             }
+            own_tools::READ_RESULT => Some(read_result::read_result(&arguments)),
             _ => activate::activate(self, &name),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))
@@ -74,9 +76,7 @@ impl View<'_> {
         match self.snapshot.tools().resolve_in(sole, name) {
             ToolResolution::Withheld { tool, why, .. } => self.withheld(sole, &tool, why),
             _ => match &offer.presence {
-                Presence::Live { .. } => {
-                    Action::Forward { server: offer.server(), params: params.clone() }
-                }
+                Presence::Live { .. } => Action::forward(offer.server(), params.clone()),
                 Presence::Offered { .. } => self.load(sole),
                 Presence::Evicted => failure(format!(
                     "server {name:?} failed to load three times: the user can run `dormouse reset \

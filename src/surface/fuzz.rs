@@ -29,7 +29,8 @@ use crate::{
 const CONFIG: &str = r#"{"mcpServers": {
     "files": {"command": "x", "tools": {"delete_*": false}},
     "web-browser": {"command": "x", "description": "Opens pages & <b>more</b>"},
-    "mail": {"command": "x", "description": "Sends mail"},
+    "mail": {"command": "x", "description": "Sends mail", "toolsets": {
+        "some": {"tools": ["*a*", "get?*"]}}},
     "unknown": {"command": "x", "description": "Was never connected"}
 }}"#;
 
@@ -58,7 +59,12 @@ pub(crate) fn listings(bytes: &[u8]) {
     check_search(&snapshot, &query.unwrap_or_else(|| instructions.into_owned()));
     for surface in Surface::ALL {
         let apps = choices.one_of(&[None, Some(Apps { last_read: Some(ServerId(0)) })]);
-        let view = View { snapshot: &snapshot, surface, apps };
+        let view = View {
+            snapshot: &snapshot,
+            surface,
+            apps,
+            has_cut_results: choices.one_of(&[false, true]),
+        };
         check_tools(view);
         check_call(view, &params);
     }
@@ -105,7 +111,10 @@ fn snapshot(settings: Settings, catalog: &Arc<ServerCatalog>) -> Snapshot {
     let live = |at, origin| Presence::Live { exposed: expose(at), origin };
     let (after, _) = snapshot.with(0, live(0, LoadOrigin::OwnAccord));
     let (after, _) = after.with(1, live(1, LoadOrigin::HostsRequest));
-    after.recalled(vec![(OfferId::whole(ServerId(2)), expose(2))])
+    let toolset = &after.offers[3];
+    assert!(!toolset.id.is_whole());
+    let known = (toolset.id, toolset.expose(catalog, &BTreeSet::new()));
+    after.recalled(vec![(OfferId::whole(ServerId(2)), expose(2)), known])
 }
 
 /// Checks the functions that make a server's text harmless.
@@ -193,7 +202,7 @@ fn check_description(text: &str, budget: usize) {
 fn check_call(view: View<'_>, params: &Raw) {
     match view.call(params) {
         Action::Answer(answer) => check_answer(params, &answer),
-        Action::Forward { server, params: forwarded } => {
+        Action::Forward { server, params: forwarded, .. } => {
             check_json(&forwarded);
             let name = edit::get_str(&forwarded, "name").expect("a call has a name");
             let offer = view.snapshot.offer(OfferId::whole(server));
@@ -202,7 +211,7 @@ fn check_call(view: View<'_>, params: &Raw) {
             assert!(exposed.catalog.tools.iter().any(|tool| tool.name == name));
         }
         Action::Reexamine { result, .. } => check_json(&result),
-        Action::Load { .. } | Action::Recall | Action::Index => {}
+        Action::Load { .. } | Action::Recall | Action::Index | Action::ReadResult { .. } => {}
     }
 }
 

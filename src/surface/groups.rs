@@ -8,10 +8,12 @@ use super::{
     budget::{self, ServerLine},
     definition, discover, load,
     own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
+    read_result,
     section::{self, DetailLevel, Section},
+    toolsets,
 };
 use crate::{
-    catalog::{Offer, OfferVisibility, Presence, ToolRef},
+    catalog::{ListedOffer, OfferVisibility, Presence, ToolRef},
     config::Listing,
     wire::{Raw, edit},
 };
@@ -65,19 +67,18 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// Returns `preamble` and the groups with their descriptions. A failed group has the cause of its
 /// failure.
 fn described(view: View<'_>, preamble: &str) -> String {
-    let servers = view.snapshot.offers.iter();
-    let lines = servers.filter_map(|server| line(view, server)).collect();
+    let lines = view.offers().iter().filter_map(|listed| line(view, listed)).collect();
     budget::compose_groups(view, preamble, lines)
 }
 
-fn line(view: View<'_>, server: &Offer) -> Option<ServerLine> {
-    let about = server.description.as_deref().unwrap_or_default();
+fn line(view: View<'_>, listed: &ListedOffer<'_>) -> Option<ServerLine> {
+    let server = listed.offer;
+    let about = toolsets::about(server);
     let cause = server
         .failure
         .as_deref()
         .filter(|_| view.snapshot.settings.lists.listing == Listing::Growing);
-    let failure = match (server.visibility(view.snapshot.settings.lists.listing), &server.presence)
-    {
+    let failure = match (listed.visibility, &server.presence) {
         (OfferVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
         (OfferVisibility::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
@@ -122,6 +123,7 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
                 section::fit(&mut sections, 0);
                 let group = &view.snapshot.offers[server].name;
                 let note = section::note(view, Some(group), &sections);
+                let note = toolsets::with_siblings(view, server, exposed, note);
                 Action::Answer(answered(&sections[0].write(), note.as_deref()))
             }
         },
@@ -140,12 +142,18 @@ pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
     if !args.is_object() {
         return failure("\"args\" must be an object: the tool's arguments");
     }
+    if read_result::is_in_group(view, &group, &name) {
+        return read_result::read_result(&args);
+    }
     let server = match discover::find_server(view, &group) {
         Ok(server) => server,
         Err(message) => return failure(message),
     };
     // A search returns the name with its server before it.
-    let own_name = name.strip_prefix(&group).and_then(|rest| rest.strip_prefix('/'));
+    let server_name = view.snapshot.offers[server].server_name();
+    let own_name = [group.as_str(), server_name]
+        .iter()
+        .find_map(|start| name.strip_prefix(start)?.strip_prefix('/'));
     let resolved = view.snapshot.tools().resolve_in(server, own_name.unwrap_or(&name));
     match view.judge(&format!("{group}/{}", own_name.unwrap_or(&name)), resolved) {
         Ok(at) => view.call_instead(at, params, &args),

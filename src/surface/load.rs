@@ -10,10 +10,11 @@ use super::{
     own_tools::LOAD_MCP,
     section::{self, DetailLevel, Section},
     text::{first_sentence, repeated, without_hidden},
+    toolsets,
 };
 use crate::{
     base::{is_hidden, one_line, shortened},
-    catalog::{ExposedCatalog, Offer, Presence, ServerCatalog, ToolRef},
+    catalog::{ExposedCatalog, ExposedPrompt, Offer, Presence, ServerCatalog, ToolRef},
     config::{Listing, Surface},
     wire::{Raw, edit},
 };
@@ -83,7 +84,8 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
     let catalog = &exposed.catalog;
     let prompts: Vec<_> = view.snapshot.merged_lists().prompts();
-    let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.offer == server).collect();
+    let is_own = |prompt: &&ExposedPrompt<'_>| view.server(prompt.offer) == offer.server();
+    let prompts: Vec<_> = prompts.iter().filter(is_own).collect();
     let instructions = instructions(catalog).map(|text| Raw::encode(&text));
     let resources = catalog.resources.iter().map(|resource| resource.uri.as_str()).collect();
     let templates = catalog.templates.iter().map(|t| t.uri_template.as_str()).collect();
@@ -112,7 +114,9 @@ fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog
     let mut members = vec![("mcp_name", &name)];
     members.extend(names.into_iter().zip(&written));
     members.extend(instructions.as_ref().map(|text| ("instructions", text)));
-    let note = section::note(view, Some(&offer.name), &sections).map(|note| Raw::encode(&note));
+    let note = section::note(view, Some(&offer.name), &sections);
+    let note = toolsets::with_siblings(view, server, exposed, note);
+    let note = note.map(|note| Raw::encode(&note));
     members.extend(note.as_ref().map(|note| ("note", note)));
     structured(&edit::set_each(&Raw::empty_object(), &members))
 }

@@ -5,10 +5,7 @@
 use std::collections::HashMap;
 
 use super::{View, own_tools::is_reserved};
-use crate::{
-    catalog::{ExposedCatalog, Offer, OfferVisibility, Tool, tool_names::is_listable},
-    config::Surface,
-};
+use crate::catalog::{ListedOffer, Tool, tool_names::is_listable};
 
 /// The servers' own names for their tools, and the number of servers that have a tool of each name.
 pub(super) struct InterfaceToolNames<'a> {
@@ -21,10 +18,10 @@ impl<'a> InterfaceToolNames<'a> {
     /// interface.
     pub(super) fn of(view: View<'a>) -> Self {
         let mut count = HashMap::new();
-        let servers = if view.apps.is_some() { listed_servers(view) } else { Vec::new() };
-        let tools = || servers.iter().flat_map(|(_, exposed)| &exposed.catalog.tools);
-        if tools().any(|tool| tool.interface().is_some()) {
-            for tool in tools() {
+        let offers = if view.apps.is_some() { view.offers() } else { Vec::new() };
+        let tools: Vec<&Tool> = offers.iter().flat_map(listed_by).collect();
+        if tools.iter().any(|tool| tool.interface().is_some()) {
+            for tool in tools {
                 *count.entry(tool.name.as_str()).or_default() += 1;
             }
         }
@@ -49,20 +46,9 @@ impl<'a> InterfaceToolNames<'a> {
     }
 }
 
-/// Returns the servers whose tools are listed, with the exposed catalog of each.
-pub(super) fn listed_servers(view: View<'_>) -> Vec<(&Offer, &ExposedCatalog)> {
-    let servers = view.snapshot.offers.iter().map(AsRef::as_ref);
-    servers
-        .filter_map(|server: &Offer| {
-            match server.visibility(view.snapshot.settings.lists.listing) {
-                OfferVisibility::Live(exposed) => Some((server, exposed)),
-                OfferVisibility::Offered { known: Some(exposed), .. }
-                    if view.surface == Surface::Direct =>
-                {
-                    Some((server, exposed))
-                }
-                OfferVisibility::Offered { .. } | OfferVisibility::Hidden => None,
-            }
-        })
-        .collect()
+/// Returns the tools that an offer lists.
+fn listed_by<'a>(listed: &ListedOffer<'a>) -> Vec<&'a Tool> {
+    let tools = listed.exposed().map(|exposed| exposed.catalog.tools.as_slice());
+    let tools = tools.unwrap_or_default();
+    listed.tools.iter().map(|tool| &tools[*tool]).collect()
 }

@@ -18,10 +18,15 @@ mod mcp_apps;
 mod name_list;
 mod near_misses;
 mod own_tools;
+mod read_result;
+mod result_part;
 mod section;
 mod text;
+mod toolsets;
 mod view;
 
-pub(crate) use action::{Action, blocked, failed};
-pub(crate) use own_tools::{calls_another, is_to_read_only};
+pub(crate) use action::{Action, failed};
+pub(crate) use own_tools::{calling_tool, calls_another};
+pub(crate) use read_result::ReadForm;
+pub(crate) use result_part::ResultPart;
 pub(crate) use view::{Apps, View};

@@ -8,7 +8,13 @@ pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 pub(super) const LOAD_MCP: &str = "load_mcp";
 pub(super) const GET_DYNAMIC_TOOLS: &str = "get_dynamic_tools";
 pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
+pub(super) const READ_RESULT: &str = "read_result";
 pub(super) const ACTIVATE_PREFIX: &str = "activate_";
+
+/// The name before dormouse's own tools where they are called like the tools of a server.
+pub(super) const OWN_GROUP: &str = "dormouse";
+/// `read_result` as a tool that other tools call.
+pub(super) const QUALIFIED_READ_RESULT: &str = "dormouse/read_result";
 
 /// Returns whether the name is reserved for tools of dormouse.
 pub(super) fn is_reserved(name: &str) -> bool {
@@ -19,18 +25,19 @@ pub(super) fn is_reserved(name: &str) -> bool {
         LOAD_MCP,
         GET_DYNAMIC_TOOLS,
         CALL_DYNAMIC_TOOL,
+        READ_RESULT,
     ];
     ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
-}
-
-/// Returns whether the `params` of a `tools/call` ask for a tool that is marked as read-only.
-pub(crate) fn is_to_read_only(params: &Raw) -> bool {
-    edit::get_str(params, "name").is_some_and(|name| name == USE_READONLY_TOOL)
 }
 
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
 /// tool.
 pub(crate) fn calls_another(params: &Raw) -> bool {
+    calling_tool(params).is_some()
+}
+
+/// Returns the tool of dormouse by which the `params` of a `tools/call` call a server's tool.
+pub(crate) fn calling_tool(params: &Raw) -> Option<String> {
     let calling = [USE_TOOL, USE_READONLY_TOOL, CALL_DYNAMIC_TOOL];
-    edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
+    edit::get_str(params, "name").filter(|name| calling.contains(&name.as_str()))
 }

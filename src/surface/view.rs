@@ -1,14 +1,18 @@
 //! The snapshot as a host sees it, and the resolution of tool names in it.
 
 use super::{
-    action::{Action, blocked, failure},
+    action::{Action, failed, failure},
     name_list::{MAX_NAME_LIST_BYTES, name_list},
     near_misses::near_misses,
     text,
 };
 use crate::{
-    catalog::{ServerId, Snapshot, ToolRef, ToolResolution, WithheldReason},
+    catalog::{
+        ListedOffer, ListedTools, OfferVisibility, ServerId, Snapshot, ToolRef, ToolResolution,
+        WithheldReason,
+    },
     config::Surface,
+    policy::Decision,
     wire::{Raw, edit},
 };
 
@@ -19,6 +23,8 @@ pub(crate) struct View<'a> {
     pub surface: Surface,
     /// The state of MCP Apps, if the host can show the interfaces of tools.
     pub apps: Option<Apps>,
+    /// True if a result was cut for the host, so that it can read more of it.
+    pub has_cut_results: bool,
 }
 
 /// The state of MCP Apps in a host that can show them.
@@ -29,7 +35,7 @@ pub(crate) struct Apps {
     pub last_read: Option<ServerId>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// Returns the instructions of the only server, if it is live.
     pub(super) fn own_instructions(self) -> Option<String> {
         let mut live = self.snapshot.live();
@@ -39,6 +45,20 @@ impl View<'_> {
     /// Returns the server of the offer at this position.
     pub(super) fn server(self, offer: usize) -> ServerId {
         self.snapshot.offers[offer].server()
+    }
+
+    /// Returns the offers as the lists of the surface show them, some of them hidden.
+    pub(super) fn offers(self) -> Vec<ListedOffer<'a>> {
+        self.snapshot.listed(match self.surface {
+            Surface::Direct => ListedTools::Known,
+            Surface::Discover | Surface::Activate | Surface::Groups => ListedTools::Live,
+        })
+    }
+
+    /// Returns whether a list shows an offer for which this holds.
+    pub(super) fn shows_any(self, is_meant: impl Fn(&ListedOffer<'a>) -> bool) -> bool {
+        let is_shown = |it: &&ListedOffer<'a>| !matches!(it.visibility, OfferVisibility::Hidden);
+        self.offers().iter().filter(is_shown).any(is_meant)
     }
 
     /// Returns the action that loads the offer at this position.
@@ -68,7 +88,7 @@ impl View<'_> {
                 } else {
                     edit::set(params, "name", &Raw::encode(&tool.name))
                 };
-                Action::Forward { server: self.server(at.offer), params }
+                Action::forward(self.server(at.offer), params)
             }
             Err(action) => action,
         }
@@ -79,7 +99,7 @@ impl View<'_> {
         let (_, tool) = self.snapshot.tools().tool(at);
         let name = Raw::encode(&tool.name);
         let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
-        Action::Forward { server: self.server(at.offer), params }
+        Action::forward(self.server(at.offer), params)
     }
 
     /// Returns the live tool of this name, or else the action to take.
@@ -130,30 +150,40 @@ impl View<'_> {
     }
 
     pub(super) fn withheld(self, offer: usize, tool: &str, why: WithheldReason) -> Action {
-        let name = &self.snapshot.offers[offer].name;
+        let name = self.snapshot.offers[offer].server_name();
         match why {
             WithheldReason::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
-                Action::Reexamine { server: self.server(offer), result: blocked(name, tool) }
+                let decision = Decision::by_pin(name, tool);
+                let result = failed(decision.message().unwrap_or_default());
+                Action::Reexamine { server: self.server(offer), result }
             }
         }
     }
 
+    /// Returns whether a name begins with that of a loaded offer, as in `server/tool`.
+    fn is_of_loaded(self, name: &str) -> bool {
+        self.snapshot.live().any(|(_, offer, _)| {
+            let rest = name.strip_prefix(offer.name.as_str());
+            rest.is_some_and(|rest| rest.starts_with('/') || rest.starts_with("__"))
+        })
+    }
+
     fn unknown_tool(self, name: &str) -> String {
-        let name = &text::repeated(name);
+        let shown = &text::repeated(name);
         let names =
             self.snapshot.tools().known_tools().map(|at| self.snapshot.tools().qualified(at));
         let near = near_misses(name, names);
-        let unloaded = self.snapshot.loadable();
+        let unloaded = if self.is_of_loaded(name) { Vec::new() } else { self.snapshot.loadable() };
         match (near.is_empty(), unloaded.is_empty()) {
-            (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
+            (false, _) => format!("Unknown tool: {shown}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(
-                "Unknown tool: {name}. These servers are not loaded yet and may have it: {}",
+                "Unknown tool: {shown}. These servers are not loaded yet and may have it: {}",
                 name_list(&unloaded, MAX_NAME_LIST_BYTES)
             ),
-            (true, true) => format!("Unknown tool: {name}"),
+            (true, true) => format!("Unknown tool: {shown}"),
         }
     }
 }

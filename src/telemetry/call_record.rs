@@ -55,6 +55,10 @@ pub(crate) struct CallRecord {
     /// The kind of the failure: `tool_error`, a code of JSON-RPC, or a word of dormouse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The effect of the policy: `approved`, `declined`, `unapproved` or `denied`; missing if no
+    /// rule denies the call or asks about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// The arguments, without secrets of the config; only if the config asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
@@ -104,6 +108,7 @@ impl CallRecord {
                 Some(_) => CallOutcome::Unanswered,
             },
             error: call.fault.map(CallFault::kind),
+            policy: call.policy.map(|effect| effect.name().to_owned()),
             arguments: None,
             result: None,
         }

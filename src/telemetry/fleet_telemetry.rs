@@ -233,6 +233,11 @@ impl EventSink for FleetTelemetry {
         self.counts.woke(server);
     }
 
+    fn result_cut(&self, server: &str, withheld: usize) {
+        self.metrics.result_cut(server, withheld);
+        self.savings.result_cut(withheld);
+    }
+
     fn host_attached(&self, host: HostId) {
         self.metrics.host_attached();
         self.sessions.lock().insert(host, Instant::now());

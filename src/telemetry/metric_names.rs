@@ -40,6 +40,11 @@ pub(super) const BYTES: MetricName = MetricName {
     unit: "By",
     meaning: "Bytes of the parameters (in) and the answers (out) of requests to servers.",
 };
+pub(super) const WITHHELD: MetricName = MetricName {
+    name: "dormouse.result.withheld",
+    unit: "By",
+    meaning: "Bytes of results withheld from hosts, since they were above maxResultBytes.",
+};
 pub(super) const HOSTS: MetricName =
     MetricName { name: "dormouse.hosts", unit: "{host}", meaning: "Hosts that are connected." };
 pub(super) const SERVERS: MetricName =
@@ -131,7 +136,9 @@ mod tests {
     #[test]
     fn metrics_are_those_of_the_conventions_or_named_as_our_own() {
         let known = conventions();
-        for metric in [REQUESTS, CALLS, SESSIONS, WAKES, BYTES, HOSTS, SERVERS, TURNS, SAVED] {
+        let durations = [REQUESTS, CALLS, SESSIONS, WAKES];
+        let others = [BYTES, WITHHELD, HOSTS, SERVERS, TURNS, SAVED];
+        for metric in durations.into_iter().chain(others) {
             match known["metrics"].get(metric.name) {
                 Some(known) => {
                     assert_eq!(known, &json!({"instrument": "histogram", "unit": metric.unit}));

@@ -34,6 +34,8 @@ pub(super) struct MetricSet {
     pub(super) wakes: Series<Histogram>,
     /// `dormouse.call.size`: bytes of parameters and of results.
     pub(super) bytes: Series<u64>,
+    /// `dormouse.result.withheld`: bytes of results that were cut.
+    pub(super) withheld: Series<u64>,
     /// The hosts that are attached.
     pub(super) hosts: u64,
 }
@@ -75,6 +77,11 @@ impl Metrics {
     pub(super) fn server_woke(&self, server: &str, took: Duration) {
         let attributes = vec![(Attribute::Server, server.to_owned())];
         self.0.lock().wakes.of(attributes).add(took);
+    }
+
+    pub(super) fn result_cut(&self, server: &str, withheld: usize) {
+        let attributes = vec![(Attribute::Server, server.to_owned())];
+        *self.0.lock().withheld.of(attributes) += withheld as u64;
     }
 
     pub(super) fn host_attached(&self) {

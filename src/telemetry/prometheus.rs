@@ -3,7 +3,7 @@
 use super::{
     metric_names::{
         Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SERVERS, SESSIONS,
-        TURNS, WAKES,
+        TURNS, WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
     operation::Attributes,
@@ -27,9 +27,11 @@ pub(super) fn text_of(metrics: &MetricSet, gauges: &Gauges) -> String {
     histogram(&mut text, &CALLS, &metrics.calls);
     histogram(&mut text, &SESSIONS, &metrics.sessions);
     histogram(&mut text, &WAKES, &metrics.wakes);
-    let name = begin(&mut text, &BYTES, "_bytes_total", "counter");
-    for (attributes, bytes) in &metrics.bytes.0 {
-        line(&mut text, &name, &labels(attributes), &bytes.to_string());
+    for (metric, series) in [(&BYTES, &metrics.bytes), (&WITHHELD, &metrics.withheld)] {
+        let name = begin(&mut text, metric, "_bytes_total", "counter");
+        for (attributes, bytes) in &series.0 {
+            line(&mut text, &name, &labels(attributes), &bytes.to_string());
+        }
     }
     let name = begin(&mut text, &HOSTS, "", "gauge");
     line(&mut text, &name, "", &metrics.hosts.to_string());
@@ -95,6 +97,7 @@ mod tests {
         metrics.host_attached();
         metrics.host_attached();
         metrics.host_detached(Some("2025-11-25"), Duration::from_secs(3));
+        metrics.result_cut("a", 31_000_000);
         metrics.server_woke("a \"b\"\n\\", Duration::from_millis(15));
         let gauges = Gauges { servers: vec![("awake", 1)], turns: 2, saved_tokens: 1000 };
         insta::assert_snapshot!(text_of(&metrics.snapshot(), &gauges));

@@ -40,6 +40,8 @@ struct Turns {
     count: u64,
     /// The bytes that were not sent at these turns.
     saved_bytes: u64,
+    /// The bytes of results withheld from hosts.
+    withheld_bytes: u64,
     /// The hosts by their names: over HTTP, each request of a modern host has its own session.
     hosts: HashMap<String, HostTurns>,
 }
@@ -65,6 +67,9 @@ pub(crate) struct SavingsReport {
     pub tokens: u64,
     /// The estimator of tokens.
     pub estimator: String,
+    /// Bytes of results withheld from hosts, since they were above `maxResultBytes`.
+    #[serde(default)]
+    pub withheld_bytes: u64,
     /// The bytes by server, in proportion to the size of its definitions.
     pub servers: Vec<ServerSavings>,
 }
@@ -142,6 +147,11 @@ impl Savings {
         Some(saved)
     }
 
+    /// Notes that a host has got a preview of a result, without this number of its bytes.
+    pub(super) fn result_cut(&self, withheld: usize) {
+        self.turns.lock().withheld_bytes += withheld as u64;
+    }
+
     /// Returns the size of the definitions of each server, as far as they are known.
     fn definitions(&self) -> Vec<(String, u64)> {
         let Some(fleet) = self.fleet.upgrade() else { return Vec::new() };
@@ -168,9 +178,9 @@ impl Savings {
     /// Reports what was saved since the start.
     pub(super) fn report(&self) -> SavingsReport {
         let definitions = self.definitions();
-        let (turns, saved) = {
+        let (turns, saved, withheld_bytes) = {
             let turns = self.turns.lock();
-            (turns.count, turns.saved_bytes)
+            (turns.count, turns.saved_bytes, turns.withheld_bytes)
         };
         let all: u64 = definitions.iter().map(|(_, bytes)| bytes).sum();
         let servers = definitions.into_iter().map(|(server, bytes)| {
@@ -183,6 +193,7 @@ impl Savings {
             bytes: saved,
             tokens: tokens(saved),
             estimator: ESTIMATOR.to_owned(),
+            withheld_bytes,
             servers: servers.filter(|server| server.bytes > 0).collect(),
         }
     }
@@ -199,6 +210,7 @@ impl SavingsReport {
         self.turns += other.turns;
         self.bytes += other.bytes;
         self.tokens += other.tokens;
+        self.withheld_bytes += other.withheld_bytes;
         self.estimator.clone_from(&other.estimator);
         for theirs in &other.servers {
             match self.servers.iter_mut().find(|own| own.server == theirs.server) {

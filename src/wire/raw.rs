@@ -6,6 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
+use super::raw_key::RawKey;
+
 /// One complete JSON value as UTF-8 text, usually a slice of the line that contained it.
 ///
 /// Clones are cheap. Values pass between two peers without being encoded again, so that unknown
@@ -85,6 +87,10 @@ impl Raw {
         self.0.first() == Some(&b'{')
     }
 
+    pub fn is_string(&self) -> bool {
+        self.0.first() == Some(&b'"')
+    }
+
     /// Returns a copy that does not keep the whole line alive, for values that are stored for long.
     #[must_use]
     pub fn detached(&self) -> Self {
@@ -97,6 +103,13 @@ impl Raw {
     /// If the text has another shape.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
+    }
+
+    /// Returns the content of a string, in which U+FFFD stands for a lone surrogate; `None` if the
+    /// value is not a string.
+    pub(crate) fn lossy_text(&self) -> Option<String> {
+        let text: Option<RawKey<'_>> = serde_json::from_slice(&self.0).ok();
+        text.filter(|_| self.is_string()).map(|text| text.to_text())
     }
 
     /// Returns the text as a `Value`, or `null` if a `Value` cannot hold it (for example a lone

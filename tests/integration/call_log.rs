@@ -77,6 +77,54 @@ async fn contents_are_kept_without_the_secrets_of_the_config() {
     assert!(calls[1]["arguments"].as_str().unwrap().len() > 1000);
 }
 
+/// Returns the tools in the log, with the effects of the policy and the errors.
+async fn logged_effects(home: &DaemonHome, count: usize) -> Vec<String> {
+    let calls = logged_at_last(home, count).await;
+    let text = |call: &Value, key: &str| call[key].as_str().unwrap_or("-").to_owned();
+    calls.iter().map(|it| ["name", "policy", "error"].map(|key| text(it, key)).join(" ")).collect()
+}
+
+#[tokio::test]
+async fn log_has_the_effects_of_the_policy() {
+    let policy = json!([{"tools": "echo", "then": "ask"}, {"tools": "slow", "then": "deny"}]);
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).set("policy", policy).serve().await;
+    for (number, decision) in [(1, "no"), (2, "once")] {
+        let params = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}});
+        let id = host.send("tools/call", params).await;
+        let question = host.message("elicitation/create", |it| it["id"] == json!(number)).await;
+        let answer = json!({"action": "accept", "content": {"decision": decision}});
+        host.reply(&question, answer).await;
+        host.answer(id).await;
+    }
+    host.use_tool("a/slow", json!({})).await;
+    host.use_tool("a/shout", json!({})).await;
+    let expected =
+        ["echo declined forbidden", "echo approved -", "slow denied forbidden", "shout - -"];
+    assert_eq!(logged_effects(&home, 4).await, expected);
+}
+
+#[tokio::test]
+async fn log_has_the_effects_of_the_policy_on_modern_hosts() {
+    let policy = json!([{"tools": "echo", "then": "ask"}]);
+    let home = DaemonHome::new();
+    let program = home.proxy([Server::eager("a")]).set("policy", policy).start_http();
+    let mut host = program.modern("/mcp").await;
+    let params = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}});
+    let able = json!({"elicitation": {"form": {}}});
+    for decision in ["no", "once"] {
+        let asked = host.request_as("tools/call", params.clone(), &able).await;
+        let mut retry = params.clone();
+        retry["requestState"] = asked["requestState"].clone();
+        let answer = json!({"action": "accept", "content": {"decision": decision}});
+        retry["inputResponses"] = json!({"approval": answer});
+        host.request_as("tools/call", retry, &able).await;
+    }
+    host.request_as("tools/call", params, &json!({})).await;
+    let expected = ["echo declined forbidden", "echo approved -", "echo unapproved forbidden"];
+    assert_eq!(logged_effects(&home, 3).await, expected);
+}
+
 /// Returns a shell that runs `dormouse top`, writes its process id to the file `top` in the home,
 /// and says whether the mode of the terminal is unchanged.
 fn shell_with_live_view(home: &DaemonHome) -> tokio::process::Command {

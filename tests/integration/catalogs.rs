@@ -374,6 +374,20 @@ async fn changed_tool_stays_blocked_without_its_catalog() {
     insta::assert_snapshot!("changed_tool_with_a_new_catalog", redacted(text_of(&refused)));
 }
 
+/// Returns the output of a successful command for the proxy at this home.
+async fn command_at(home: &Path, arguments: &[&str]) -> String {
+    let output = crate::support::dormouse()
+        .env("XDG_CACHE_HOME", home.join("cache"))
+        .args(arguments)
+        .arg("--config")
+        .arg(home.join("dormouse.json"))
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[tokio::test]
 async fn pinned_tool_is_blocked_until_it_is_approved() {
     let home = tempfile::tempdir().unwrap();
@@ -388,17 +402,12 @@ async fn pinned_tool_is_blocked_until_it_is_approved() {
         text.contains("Other.")
     })
     .await;
-    let config = home.path().join("dormouse.json");
-    let approved = crate::support::dormouse()
-        .env("XDG_CACHE_HOME", home.path().join("cache"))
-        .args(["approve", "a", "echo", "--config"])
-        .arg(&config)
-        .output()
-        .await
-        .unwrap();
-    assert!(approved.status.success(), "{approved:?}");
-    let said = String::from_utf8(approved.stdout).unwrap();
+    let checked = command_at(home.path(), &["policy", "check", "a/echo"]).await;
+    assert_eq!(checked.trim(), r#"a/echo: denied ("pin": "block")"#);
+    let said = command_at(home.path(), &["approve", "a", "echo"]).await;
     insta::assert_snapshot!("approved_tool", redacted(&said));
+    let checked = command_at(home.path(), &["policy", "check", "a/echo"]).await;
+    assert_eq!(checked.trim(), "a/echo: allowed (no rule matches)");
     let answer: Value = host.use_tool("a/echo", json!({})).await;
     assert!(answer["isError"].is_null(), "approved in another terminal: {answer}");
     assert_eq!(

@@ -153,7 +153,7 @@ async fn config_that_is_not_trusted_starts_no_daemon_and_is_not_served_by_one() 
 async fn client_that_does_not_read_slows_no_other_host() {
     let home = DaemonHome::new();
     let shared = || Server::lazy("a").set("isolation", "shared");
-    let mut program = home.proxy([shared()]).start_service();
+    let mut program = home.proxy([shared()]).set("maxResultBytes", 0).start_service();
     let mut stdin = program.take_stdin();
     let mut send = async |message: Value| {
         let line = format!("{message}\n");

@@ -13,7 +13,8 @@ use crate::support::{
 const PATH: &str = "/mcp";
 
 fn service() -> Proxy {
-    Proxy::with([Server::lazy("a"), Server::lazy("b")])
+    // Some tests need results of any size.
+    Proxy::with([Server::lazy("a"), Server::lazy("b")]).set("maxResultBytes", 0)
 }
 
 async fn initialized(program: &Program, path: &str) -> Host {

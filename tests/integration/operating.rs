@@ -345,6 +345,25 @@ async fn command_in(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
+async fn command_loads_a_toolset_for_all_hosts() {
+    let home = tempfile::tempdir().unwrap();
+    let toolsets = json!({"few": {"tools": ["echo"]}, "others": {"tools": ["s*"]}});
+    let server = Server::lazy("a").set("toolsets", toolsets);
+    let mut host = Proxy::with([server]).at_home(home.path()).serve().await;
+    let sockets = home.path().join("dormouse/run");
+    eventually("the socket is there", || {
+        sockets.read_dir().is_ok_and(|mut all| all.next().is_some())
+    })
+    .await;
+    let (code, said) = command_in(home.path(), &["load", "a/few"]).await;
+    assert!(code == Some(0) && said.contains("a/few: awake"), "{said}");
+    let description = host.description().await;
+    assert!(description.contains("- echo") && !description.contains("- shout"), "{description}");
+    let (code, said) = command_in(home.path(), &["sleep", "a/few"]).await;
+    assert!(code != Some(0) && said.contains("unknown server"), "{said}");
+}
+
+#[tokio::test]
 async fn commands_reach_the_running_dormouse() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).at_home(home.path());

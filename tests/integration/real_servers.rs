@@ -310,3 +310,46 @@ async fn everything_is_equal_over_three_transports() {
         assert_eq!(before, sse, "{tool}");
     }
 }
+
+/// Returns the number of tools and of bytes of a host's tool list.
+async fn list_size(host: &mut Host) -> (usize, usize) {
+    let list = host.request("tools/list", json!({})).await;
+    (list["tools"].as_array().unwrap().len(), list.to_string().len())
+}
+
+#[tokio::test]
+async fn toolset_of_a_large_server_costs_a_fraction_of_the_server() {
+    let gitlab = || {
+        let toolsets = json!({
+            "issues": {"tools": ["*issue*"], "description": "Issues, their notes and links"},
+            "branches": {"tools": ["*branch*"], "description": "Branches and their protection"},
+        });
+        real("gitlab", "mcp-gitlab", &json!([]))
+            .set("env", json!({"GITLAB_PERSONAL_ACCESS_TOKEN": "none"}))
+            .set("toolsets", toolsets)
+    };
+    let mut measured = Vec::new();
+    for surface in ["discover", "activate", "groups"] {
+        for loaded in ["gitlab/branches", "gitlab"] {
+            let proxy = Proxy::with([gitlab()]).set("surface", surface).set("settle", 0);
+            let mut host = proxy.serve().await;
+            let before = list_size(&mut host).await;
+            let result = match surface {
+                "activate" => {
+                    let name = format!("activate_{}", loaded.replace('/', "_"));
+                    host.call(&name, json!({})).await
+                }
+                "groups" => host.call("get_dynamic_tools", json!({"group": loaded})).await,
+                _ => host.load(loaded).await,
+            };
+            assert!(result["isError"].is_null(), "{result}");
+            let after = list_size(&mut host).await;
+            let report = text_of(&result).len();
+            println!("{surface}: load of {loaded}: {before:?} -> {after:?}, report of {report}");
+            measured.push(after);
+        }
+    }
+    let [_, _, toolset, whole, ..] = measured[..] else { panic!("{measured:?}") };
+    assert!(whole.0 > 100 && toolset.0 < 20, "tools that `activate` lists: {measured:?}");
+    assert!(toolset.1 * 8 < whole.1, "bytes that `activate` lists: {measured:?}");
+}

@@ -27,6 +27,9 @@ const SERVER_NAME_BONUS: f32 = 0.15;
 /// Minimum likeness of two meanings. Below it, texts have nothing in common.
 const MIN_LIKENESS: f32 = 0.1;
 
+/// The part of the index that is searched.
+type Within<'a> = dyn Fn(SearchTarget) -> bool + 'a;
+
 /// The immutable search index of one snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct SearchIndex {
@@ -42,8 +45,8 @@ struct IndexEntry {
     target: SearchTarget,
     name: SearchName,
     meaning: Option<TextMeaning>,
-    /// `true` if an agent may see the tool.
-    is_for_model: bool,
+    /// `true` if an agent may see the tool, and no other entry stands for it.
+    is_found: bool,
 }
 
 impl SearchIndex {
@@ -72,7 +75,7 @@ impl SearchIndex {
         documents: &ServerDocuments,
     ) {
         match &server.tools {
-            IndexedTools::Known { tools, .. } => {
+            IndexedTools::Known { tools, found, .. } => {
                 let tools = tools.iter().enumerate();
                 let documents = &documents.documents;
                 self.entries.extend(tools.zip(documents).map(|((tool, definition), document)| {
@@ -80,7 +83,7 @@ impl SearchIndex {
                         target: SearchTarget::Tool(ToolRef { offer: position, tool }),
                         name: SearchName::of_tool(server.name, &definition.name),
                         meaning: document.meaning.clone(),
-                        is_for_model: definition.is_for_model(),
+                        is_found: definition.is_for_model() && found.binary_search(&tool).is_ok(),
                     }
                 }));
             }
@@ -88,7 +91,7 @@ impl SearchIndex {
                 let name = SearchName::of_server(server.name);
                 let meaning = documents.documents[0].meaning.clone();
                 let target = SearchTarget::Offer(position);
-                self.entries.push(IndexEntry { target, name, meaning, is_for_model: true });
+                self.entries.push(IndexEntry { target, name, meaning, is_found: true });
             }
             IndexedTools::None => {}
         }
@@ -128,7 +131,7 @@ impl SearchIndex {
     pub(in crate::catalog) fn search(
         &self,
         query: &str,
-        within: Option<usize>,
+        within: &Within<'_>,
         limit: usize,
     ) -> Vec<SearchHit> {
         self.find(&SearchQuery::of(query, &self.postings), within, limit)
@@ -138,14 +141,14 @@ impl SearchIndex {
     pub(in crate::catalog) fn search_words(
         &self,
         query: &str,
-        within: Option<usize>,
+        within: &Within<'_>,
         limit: usize,
     ) -> Vec<SearchHit> {
         let query = SearchQuery { meaning: None, ..SearchQuery::of(query, &self.postings) };
         self.find(&query, within, limit)
     }
 
-    fn find(&self, query: &SearchQuery<'_>, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
+    fn find(&self, query: &SearchQuery<'_>, within: &Within<'_>, limit: usize) -> Vec<SearchHit> {
         let mut scores = self.scores_by_words(query);
         let named: Vec<bool> =
             self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
@@ -154,9 +157,7 @@ impl SearchIndex {
             *score += if named[entry.target.offer()] { SERVER_NAME_BONUS } else { 0.0 };
             *score += entry.name.matched_by(&query.phrase).map_or(0.0, NameMatch::score);
         }
-        let is_within = |entry: &IndexEntry| {
-            entry.is_for_model && within.is_none_or(|offer| entry.target.offer() == offer)
-        };
+        let is_within = |entry: &IndexEntry| entry.is_found && within(entry.target);
         let mut found: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
         found.retain(|(entry, score)| *score > 0.0 && is_within(&self.entries[*entry]));
         // The sort is stable, so that equal scores keep config order.
@@ -247,7 +248,7 @@ fn evidence(term: &QueryTerm<'_>, entry: usize) -> Option<(f32, String)> {
 /// Returns the documents of a server. Those of known tools are created once for each catalog.
 fn documents(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Arc<ServerDocuments> {
     match &server.tools {
-        IndexedTools::Known { tools, documents } => documents
+        IndexedTools::Known { tools, documents, .. } => documents
             .get_or_init(|| Arc::new(ServerDocuments::of_tools(server, tools, lexicon)))
             .clone(),
         IndexedTools::Unknown => Arc::new(ServerDocuments::of_server(server, lexicon)),

@@ -15,7 +15,12 @@ pub(crate) struct IndexedServer<'a> {
 /// The tools of a server.
 pub(crate) enum IndexedTools<'a> {
     /// The known tools, with the place for their documents.
-    Known { tools: &'a [Tool], documents: &'a OnceLock<Arc<ServerDocuments>> },
+    Known {
+        tools: &'a [Tool],
+        documents: &'a OnceLock<Arc<ServerDocuments>>,
+        /// The positions of the tools that can be found here. Another offer stands for the others.
+        found: &'a [usize],
+    },
     /// The tools are not known before the server is loaded.
     Unknown,
     /// The server offers nothing.

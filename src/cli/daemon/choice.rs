@@ -1,6 +1,9 @@
 //! The choice between the daemon and serving in the process that a host has started.
 
-use crate::{cli::shared_flags::Options, config::Settings};
+use crate::{
+    cli::{settings::is_ci, shared_flags::Options},
+    config::Settings,
+};
 
 /// The variable that turns the daemon on or off: `1` or `0`, or a word for that.
 const VARIABLE: &str = "DORMOUSE_DAEMON";
@@ -47,7 +50,7 @@ impl EnvironmentChoice {
             Some("0" | "false" | "off" | "no") => Self::Off,
             Some("1" | "true" | "on" | "yes") => Self::On,
             // A job must not leave a process behind.
-            _ if variable("CI").is_some_and(|value| !value.is_empty()) => Self::Off,
+            _ if is_ci(variable("CI")) => Self::Off,
             _ => Self::Unset,
         }
     }
@@ -75,6 +78,9 @@ mod tests {
         assert!(!on(false, &[("DORMOUSE_DAEMON", "0")], true));
         assert!(!on(false, &[("DORMOUSE_DAEMON", "False")], true));
         assert!(!on(false, &[("CI", "true")], true));
+        for not_ci in ["", "0", "false", "False"] {
+            assert!(on(false, &[("CI", not_ci)], true), "{not_ci}");
+        }
         assert!(!on(true, &[("DORMOUSE_DAEMON", "1")], true));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 use toml_edit::{
-    Decor, Document, DocumentMut, InlineTable, Item, Key, RawString, Table, TableLike,
-    Value as TomlValue,
+    ArrayOfTables, Decor, Document, DocumentMut, InlineTable, Item, Key, RawString, Table,
+    TableLike, Value as TomlValue,
 };
 
 use super::{
@@ -71,8 +71,13 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
     let (name, parents) = edit.target();
     let mut is_inline = false;
     let mut table: &mut dyn TableLike = document.as_table_mut();
-    for step in parents {
+    for (depth, step) in parents.iter().enumerate() {
         let item = table.get_mut(step)?;
+        if let (Some(tables), Edit::Set { value, .. }) = (item.as_array_of_tables_mut(), edit)
+            && depth + 1 == parents.len()
+        {
+            return insert_table(tables, name, value);
+        }
         is_inline |= item.is_inline_table();
         table = item.as_table_like_mut()?;
     }
@@ -112,6 +117,22 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
         Edit::Remove { .. } => {
             table.remove(name)?;
         }
+    }
+    Some(())
+}
+
+/// Inserts an element into an array of tables.
+fn insert_table(tables: &mut ArrayOfTables, position: &str, value: &Value) -> Option<()> {
+    let Item::Table(mut inserted) = item(value, true)? else { return None };
+    let position = position.parse().unwrap_or(tables.len()).min(tables.len());
+    // Tables are written in the order of these numbers, those of one number as they are listed.
+    let next = tables.get(position).or_else(|| tables.iter().last());
+    inserted.set_position(next.and_then(Table::position));
+    let mut all: Vec<Table> = tables.iter().cloned().collect();
+    all.insert(position, inserted);
+    tables.clear();
+    for table in all {
+        tables.push(table);
     }
     Some(())
 }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::config::NamePattern;
+use super::KeyProblem;
+use crate::config::{NamePattern, key_path::Step};
 
 /// A rule about calls of tools. The first rule of a list that matches a call decides.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("required" = ["then"]))]
 pub(crate) struct PolicyRule {
     /// The tools, by name or glob: `server/tool`, or the name of a tool of any server. In the
     /// entry of a server, the server's own names.
@@ -23,6 +25,9 @@ pub(crate) struct PolicyRule {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, NamePattern>,
     /// The effect of the rule.
+    // A rule without it is a problem; the default lets the file be read to its end.
+    #[serde(default = "strictest")]
+    #[schemars(transform = remove_default)]
     pub then: Verdict,
     /// The reason, for the agent and for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,6 +74,44 @@ impl ToolHints {
     pub(crate) fn are_any(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Returns the problems of a list of rules, with paths from the object that has it. `written` is
+/// the value of the key `policy`; `server` is the one whose entry has the list.
+pub(in crate::config) fn problems(written: &Value, server: Option<&str>) -> Vec<KeyProblem> {
+    let rules = written.as_array().into_iter().flatten().enumerate();
+    let rules = rules.filter(|(_, rule)| rule.is_object());
+    let mut problems = Vec::new();
+    for (position, rule) in rules {
+        let at = |key: Option<&str>| {
+            let key = key.map(|key| Step::Key(key.to_owned()));
+            let list = [Step::Key("policy".to_owned()), Step::Index(position)];
+            list.into_iter().chain(key).collect::<Vec<_>>()
+        };
+        if rule["then"].is_null() {
+            let message = "a rule needs \"then\": \"allow\", \"ask\" or \"deny\"";
+            problems.push((at(None), message.to_owned()));
+        }
+        if let Some(server) = server
+            && let Some(tools) = rule["tools"].as_str()
+            && let Some(rest) = tools.strip_prefix(server).and_then(|it| it.strip_prefix('/'))
+        {
+            let message = format!(
+                "rules in the entry of a server have the server's own names of its tools: write \
+                    {rest:?}"
+            );
+            problems.push((at(Some("tools")), message));
+        }
+    }
+    problems
+}
+
+fn strictest() -> Verdict {
+    Verdict::Deny
+}
+
+fn remove_default(schema: &mut Schema) {
+    schema.remove("default");
 }
 
 fn any_tool() -> NamePattern {

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{PolicyRule, Profile, key_class::AT_ONCE};
+use serde_json::Value;
+
+use super::{KeyProblem, PolicyRule, Profile, key_class::AT_ONCE, policy_rule};
+use crate::config::key_path::Step;
 
 /// The config of dormouse: one MCP server in front of many.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -25,5 +28,20 @@ pub(in crate::config) struct RootEntry {
     /// The servers by name. If two offer the same URI or prompt, the first one takes precedence.
     // Entries are kept as values, so that one bad entry does not hide the problems of the next.
     #[schemars(extend("x-class" = AT_ONCE))]
-    pub(in crate::config) mcp_servers: serde_json::Map<String, serde_json::Value>,
+    pub(in crate::config) mcp_servers: serde_json::Map<String, Value>,
+}
+
+impl RootEntry {
+    /// Returns the problems of the lists of rules. `written` is the root.
+    pub(in crate::config) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
+        let mut problems = policy_rule::problems(&written["policy"], None);
+        for name in self.profiles.keys() {
+            let base = ["profiles", name].map(|step| Step::Key(step.to_owned()));
+            let of_profile = policy_rule::problems(&written["profiles"][name]["policy"], None);
+            let of_profile = of_profile.into_iter();
+            problems
+                .extend(of_profile.map(|(path, message)| ([&base[..], &path].concat(), message)));
+        }
+        problems
+    }
 }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Features, KeyProblem, OAuthEntry, PolicyRule, Surface,
+    Features, KeyProblem, OAuthEntry, PolicyRule, Surface, ToolsetEntries, ToolsetEntry,
     key_class::{AT_ONCE, RECONNECTS},
+    policy_rule, toolset_entry,
 };
 use crate::config::{
     header_names::{has_authorization, is_header_name},
@@ -34,13 +35,17 @@ pub(in crate::config) struct ServerEntry {
     /// `false` removes the server without deleting its entry.
     #[schemars(extend("default" = ENABLED, "x-class" = RECONNECTS))]
     pub(in crate::config) enabled: Option<bool>,
-    /// The time at which the server is connected. Default: `lazy` with a description, otherwise
-    /// `eager`.
+    /// The time at which the server is connected. Default: `lazy` with a description or toolsets,
+    /// otherwise `eager`.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) startup: Option<Startup>,
     /// The tools that are shown and can be called, by name or glob; tools without a match are.
     #[schemars(with = "BTreeMap<String, ToolSwitch>", extend("x-class" = AT_ONCE))]
     pub(in crate::config) tools: ToolSwitches,
+    /// Named parts of the tools, each of which is listed, searched and loaded as
+    /// `<server>/<toolset>`.
+    #[schemars(with = "BTreeMap<String, ToolsetEntry>", extend("x-class" = AT_ONCE))]
+    pub(in crate::config) toolsets: ToolsetEntries,
     /// Rules for calls of the server's tools, in addition to those of the file: the strictest
     /// verdict holds.
     #[schemars(extend("x-class" = AT_ONCE))]
@@ -99,9 +104,10 @@ pub(in crate::config) struct ServerEntry {
 }
 
 impl ServerEntry {
-    /// Returns the problems of an entry. `written` is the entry before its variables were expanded;
-    /// the expanded values are checked when the server's config is made of them.
-    pub(in crate::config) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
+    /// Returns the problems of the entry of the server `name`. `written` is the entry before its
+    /// variables were expanded; the expanded values are checked when the server's config is made of
+    /// them.
+    pub(in crate::config) fn problems(&self, name: &str, written: &Value) -> Vec<KeyProblem> {
         let mut problems = transport_problems(written);
         let is_remote = has(written, "url");
         match self.kind {
@@ -122,6 +128,8 @@ impl ServerEntry {
             let message = "a server has either a header \"Authorization\" or \"oauth\"";
             problems.push(at("oauth", message));
         }
+        problems.extend(policy_rule::problems(&written["policy"], Some(name)));
+        problems.extend(toolset_entry::problems(&self.toolsets, &written["toolsets"]));
         let oauth = self.oauth.iter().flat_map(|oauth| oauth.problems(&written["oauth"]));
         problems.extend(oauth.map(|(path, message)| {
             ([vec![Step::Key("oauth".to_owned())], path].concat(), message)

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     KeyGroup,
     key_class::{AT_ONCE, RECONNECTS},
-    unlimited,
+    result_limit::ResultLimit,
 };
 use crate::config::duration::{self, DurationText};
 
@@ -17,11 +17,11 @@ use crate::config::duration::{self, DurationText};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerSettings {
-    /// Maximum size of the text in a tool's result, in bytes; the rest can be read page by page. 0
-    /// for no limit.
-    #[serde(with = "unlimited")]
-    #[schemars(with = "usize", extend("x-class" = AT_ONCE))]
-    pub max_result_bytes: Option<usize>,
+    /// Maximum size of a tool's result, in bytes; the rest can be read in parts. Images do not
+    /// count. 0 for no limit. Default: 100,000, and no limit on the surface `direct` and at
+    /// endpoints of one server.
+    #[schemars(with = "Option<usize>", extend("x-class" = AT_ONCE))]
+    pub max_result_bytes: ResultLimit,
     /// The reaction to a tool whose definition has changed since it was first seen.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub pin: Pin,
@@ -37,7 +37,7 @@ pub struct ServerSettings {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
-            max_result_bytes: None,
+            max_result_bytes: ResultLimit::Default,
             pin: Pin::Warn,
             idle_timeout: Some(Duration::from_mins(5)),
             timeouts: Timeouts::default(),
@@ -48,6 +48,11 @@ impl Default for ServerSettings {
 impl KeyGroup for ServerSettings {}
 
 impl ServerSettings {
+    /// Returns whether long results are cut even where fidelity is promised.
+    pub(crate) fn cuts_everywhere(&self) -> bool {
+        matches!(self.max_result_bytes, ResultLimit::Bytes(_))
+    }
+
     /// Completes the keys of a server's entry with these settings.
     pub(in crate::config) fn complete(&self, own: &mut Value) {
         inherit(own, &serde_json::to_value(self).unwrap_or_default());

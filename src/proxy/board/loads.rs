@@ -1,7 +1,7 @@
 //! The offers that hosts have loaded.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -44,17 +44,43 @@ impl SessionLoads {
     }
 }
 
-/// The offers that have been requested since the start. A server with several offers loads only
-/// these when a request connects it.
+/// The numbers of requests for offers since the start, without those that have failed. A server
+/// with several offers loads only these when a request connects it.
 #[derive(Default)]
-pub(super) struct RequestedLoads(Lock<BTreeSet<OfferId>>);
+pub(super) struct RequestedLoads(Lock<BTreeMap<OfferId, usize>>);
+
+/// A request for an offer, which is forgotten if it fails or is cancelled.
+#[must_use = "it is forgotten when it is dropped"]
+pub(in crate::proxy) struct LoadRequest<'a> {
+    requested: &'a RequestedLoads,
+    offer: Option<OfferId>,
+}
 
 impl RequestedLoads {
-    pub(super) fn note(&self, offer: OfferId) {
-        self.0.lock().insert(offer);
+    pub(super) fn begin(&self, offer: OfferId) -> LoadRequest<'_> {
+        *self.0.lock().entry(offer).or_default() += 1;
+        LoadRequest { requested: self, offer: Some(offer) }
     }
 
     pub(super) fn has(&self, offer: OfferId) -> bool {
-        self.0.lock().contains(&offer)
+        self.0.lock().contains_key(&offer)
+    }
+}
+
+impl LoadRequest<'_> {
+    /// Keeps the request: the offer is loaded with its server from now on.
+    pub(in crate::proxy) fn keep(mut self) {
+        self.offer = None;
+    }
+}
+
+impl Drop for LoadRequest<'_> {
+    fn drop(&mut self) {
+        let Some(offer) = self.offer else { return };
+        let mut requested = self.requested.0.lock();
+        if let Some(count) = requested.get_mut(&offer) {
+            *count -= 1;
+            requested.retain(|_, count| *count > 0);
+        }
     }
 }

@@ -13,8 +13,9 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// The form of a tool list: the surface, and whether the host shows apps.
-type Form = (Surface, bool);
+/// The form of a tool list: the surface, and whether the host shows apps and has results that were
+/// cut.
+type Form = (Surface, bool, bool);
 
 /// A `tools/list` result.
 pub(in crate::proxy) struct ToolList {
@@ -182,7 +183,7 @@ mod tests {
         let tool = Raw::encode(&json!({"name": "one"}));
         let composed = std::cell::Cell::new(0);
         let list = |whole: &Arc<Snapshot>| {
-            let key = (chosen(&[]), (Surface::Direct, false));
+            let key = (chosen(&[]), (Surface::Direct, false, false));
             views.tools(whole, key, || {
                 composed.set(composed.get() + 1);
                 vec![tool.clone()]

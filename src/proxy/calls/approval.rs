@@ -3,10 +3,11 @@
 //! The catalog of such a server may change with each connection. The host's request is therefore
 //! evaluated again when the server is awake, and sent on that connection or not at all.
 
-use super::{forward_error::ForwardError, lease::upstream};
+use super::{denial::Denial, forward_error::ForwardError, lease::upstream};
 use crate::{
     catalog::ServerId,
     config::Pin,
+    policy::Decision,
     proxy::{Caller, Fleet, instance::Instance},
     surface::Action,
     wire::{Raw, edit},
@@ -28,14 +29,14 @@ pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
 /// is the approved one.
 ///
 /// # Errors
-/// [`ForwardError::Superseded`] or [`ForwardError::Blocked`].
+/// [`ForwardError::Superseded`] or [`ForwardError::Denied`].
 pub(super) async fn check_approval(
     fleet: &Fleet,
     approval: &Approval<'_>,
     caller: &Caller,
     instance: Instance,
 ) -> Result<(), ForwardError> {
-    let Action::Forward { server, params } = approval.action else { return Ok(()) };
+    let Action::Forward { server, params, .. } = approval.action else { return Ok(()) };
     let evaluated =
         fleet.board.evaluate(&caller.viewer(), approval.params, &fleet.context.tasks).await;
     if evaluated != *approval.action {
@@ -44,7 +45,8 @@ pub(super) async fn check_approval(
     let tool = edit::get_str(params, "name").unwrap_or_default();
     if has_changed(fleet, instance, &tool) {
         let server = fleet.servers.config(*server).name.clone();
-        return Err(ForwardError::Blocked { server, tool });
+        let decision = Decision::by_pin(&server, &tool);
+        return Err(Denial::Rule { tool: format!("{server}/{tool}"), decision }.into());
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ pub(in crate::proxy) struct Call<'a> {
     /// True if dormouse has made a task of a call and has to wait for its result.
     pub(super) is_task: bool,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
-    pub(super) is_to_read_only: bool,
+    pub(super) requires_read_only: bool,
 }
 
 /// The connection on which a request is sent.
@@ -49,7 +49,7 @@ impl<'a> Call<'a> {
             connection: Connection::OfCaller,
             approval: None,
             is_task: false,
-            is_to_read_only: false,
+            requires_read_only: false,
         }
     }
 
@@ -73,8 +73,8 @@ impl<'a> Call<'a> {
     }
 
     /// Demands that the tool is marked as read-only.
-    pub(in crate::proxy) fn reading_only(self, is_to_read_only: bool) -> Self {
-        Self { is_to_read_only, ..self }
+    pub(in crate::proxy) fn requiring_read_only(self, requires_read_only: bool) -> Self {
+        Self { requires_read_only, ..self }
     }
 
     /// Has the pipeline wait for the result of the task that the request creates.

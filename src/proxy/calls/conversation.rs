@@ -16,14 +16,14 @@ use super::{
 use crate::{
     base::Lock,
     peer::{CallError, CallOptions, Pulse},
-    protocol::{Era, adapt, error},
+    protocol::{Era, adapt, error, method},
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
         in_flight::{Entered, InFlightCall, QuestionRoute},
         instance::Instance,
         known_tasks::Cancellation,
-        questions,
+        large_results, questions,
     },
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
@@ -61,12 +61,22 @@ struct HostRequest {
 
 impl HostRequest {
     /// Records the end of the call, and returns the host's answer.
-    fn end(self, fleet: &Fleet, caller: &Caller, answer: Result<Outcome, CallError>) -> Outcome {
+    async fn end(
+        self,
+        fleet: &Fleet,
+        caller: &Caller,
+        answer: Result<Outcome, CallError>,
+    ) -> Outcome {
         let server = self.instance.server;
         let name = || fleet.servers.config(server).name.clone();
         let answered = answer.map_err(|cause| ForwardError::new(name(), cause));
         self.recorder.finish(&answered);
-        shape(fleet, caller, server, &self.method, answered)
+        let shaped = shape(caller, &self.method, answered);
+        let request = caller.request.as_ref().filter(|_| self.method == method::TOOLS_CALL);
+        match request.and_then(|request| request.params.as_ref()) {
+            Some(params) => large_results::bound(fleet, caller, server, params, shaped).await,
+            None => shaped,
+        }
     }
 }
 
@@ -251,7 +261,7 @@ async fn resume(
     let answers = conversation.answers.clone();
     match wait(fleet, conversation, caller).await {
         Ok(Sent::Parked(question)) => Ok(question),
-        Ok(Sent::Answered(outcome)) => answers.end(fleet, caller, Ok(outcome)),
-        Err(cause) => answers.end(fleet, caller, Err(cause)),
+        Ok(Sent::Answered(outcome)) => answers.end(fleet, caller, Ok(outcome)).await,
+        Err(cause) => answers.end(fleet, caller, Err(cause)).await,
     }
 }

@@ -14,9 +14,6 @@ pub(in crate::proxy) enum ForwardError {
     SwitchedOff { server: String, feature: &'static str },
     #[error("server {server:?}: {cause}")]
     Call { server: String, cause: CallError },
-    /// The tool differs from what was approved.
-    #[error("tool {tool:?} of server {server:?} differs from its approved definition")]
-    Blocked { server: String, tool: String },
     /// The policy does not permit the call, or a user has not.
     #[error("{0}")]
     Denied(Box<Denial>),
@@ -32,6 +29,12 @@ pub(in crate::proxy) enum ForwardError {
             a terminal, then try again"
     )]
     NotLoggedIn { server: String, why: String, command: String },
+}
+
+impl From<Denial> for ForwardError {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(Box::new(denial))
+    }
 }
 
 impl ForwardError {

@@ -157,7 +157,7 @@ async fn resume_login(
         }
     };
     let failed = not_logged_in(fleet, server, finished.err()?);
-    Some(shape(fleet, caller, server, &request.method, Err(failed)))
+    Some(shape(caller, &request.method, Err(failed)))
 }
 
 /// Begins a login, which continues even if all requests that need it are cancelled.

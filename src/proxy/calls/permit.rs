@@ -1,74 +1,183 @@
 //! The stage *permit*: whether the policy of the config allows a call of a tool, after the user was
 //! asked if a rule demands it (docs/reference/policy.md).
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::{
-    approval_question::{ApprovalQuestion, UserAnswer},
+    ask_user::{AskedCall, ask_user},
     call::Call,
     denial::Denial,
     forward_error::ForwardError,
-    heartbeat::with_beats,
-    shape::shape,
+    lease::{lease, upstream},
+    logins::AskLogin,
+    recorder::Recorder,
 };
 use crate::{
     catalog::ServerId,
-    config::{Settings, Verdict, Wrapping},
-    policy::{Decision, RuleLists, ToolCall},
-    protocol::{Era, method},
+    config::{ServerConfig, Settings, Verdict, Wrapping},
+    policy::{RuleLists, ToolCall},
+    protocol::method,
     proxy::{
-        Caller, Fleet, Principal,
-        asking::{Continuation, Reaction},
-        consents::{AskedTool, RuleAddition, digest},
+        Fleet,
+        consents::{CallKey, UsedConsent},
+        events::PolicyEffect,
+        instance::Instance,
     },
     wire::{Raw, edit},
 };
 
-/// Maximum time for a user to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
-/// Maximum time for a rule to be written and to be in force.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of times that the user is asked about one call. A server that is replaced while
+/// the user is asked needs another consent.
+const MAX_QUESTIONS: usize = 3;
 
-/// Checks that the policy allows a call. Other requests need no permission.
+/// The right to send a call, by the config that was in force when it was judged.
+pub(super) struct Permission {
+    settings: Arc<Settings>,
+    config: Arc<ServerConfig>,
+    /// The call, if a rule demands the consent of the user.
+    asked: Option<AskedCall>,
+}
+
+/// Checks that the policy allows a call, and asks the user if a rule demands it. Other requests
+/// need no permission. [`confirm`] has to precede the sending.
 ///
 /// # Errors
 /// [`ForwardError::Denied`], or [`ForwardError::Asks`] with the result that has a modern host ask
 /// its user and retry.
-pub(super) async fn permit(fleet: &Fleet, call: &Call<'_>) -> Result<(), ForwardError> {
+pub(super) async fn permit(
+    fleet: &Fleet,
+    call: &Call<'_>,
+    recorder: &Recorder,
+) -> Result<Permission, ForwardError> {
+    let mut questions = 0;
+    let mut is_list_read = false;
+    loop {
+        let permission = match judge(fleet, call) {
+            Err(error) if is_unlisted(&error) && !is_list_read => {
+                is_list_read = true;
+                read_list(fleet, call).await?;
+                continue;
+            }
+            judged => judged?,
+        };
+        let Some(asked) = &permission.asked else { return Ok(permission) };
+        let is_agreed = fleet.calls.consents.has(call.caller.host.principal(), &asked.key);
+        if is_agreed {
+            return Ok(permission);
+        }
+        if questions == MAX_QUESTIONS {
+            return Err(Denial::NotAnswered(asked.subject()).into());
+        }
+        questions += 1;
+        let lists = lists(&permission.settings, &permission.config, call);
+        let settings = &permission.settings;
+        Box::pin(ask_user(fleet, call.caller, asked, &lists, settings, recorder)).await?;
+    }
+}
+
+/// Checks right before a call is sent that the policy still allows it: the config may have changed
+/// while the server was started. Uses up the consent to a single call.
+///
+/// # Errors
+/// [`ForwardError::Denied`], or [`ForwardError::Superseded`] if the user has to be asked again.
+pub(super) fn confirm(
+    fleet: &Fleet,
+    call: &Call<'_>,
+    permission: &Permission,
+    recorder: &Recorder,
+) -> Result<UsedConsent, ForwardError> {
+    let fresh;
+    let permission = if permission.is_current(fleet, call.server) {
+        permission
+    } else {
+        fresh = judge(fleet, call).map_err(|error| match error {
+            // The list of a server that was replaced is read first.
+            error if is_unlisted(&error) => ForwardError::Superseded,
+            error => error,
+        })?;
+        &fresh
+    };
+    let Some(asked) = &permission.asked else { return Ok(UsedConsent::default()) };
+    let principal = call.caller.host.principal();
+    let used = fleet.calls.consents.take(principal, &asked.key).ok_or(ForwardError::Superseded)?;
+    recorder.note_policy(PolicyEffect::Approved);
+    Ok(used)
+}
+
+impl Permission {
+    fn is_current(&self, fleet: &Fleet, server: ServerId) -> bool {
+        Arc::ptr_eq(&self.settings, &fleet.settings())
+            && Arc::ptr_eq(&self.config, &fleet.servers.config(server))
+    }
+}
+
+fn is_unlisted(error: &ForwardError) -> bool {
+    matches!(error, ForwardError::Denied(denial) if matches!(**denial, Denial::Unlisted { .. }))
+}
+
+/// Waits until the list of a server's tools is known, with the changes that it has announced.
+async fn read_list(fleet: &Fleet, call: &Call<'_>) -> Result<(), ForwardError> {
+    let leasing = lease(fleet, call.server, call.caller, AskLogin::ThroughHost);
+    let (instance, _lease) = Box::pin(leasing).await?;
+    upstream(fleet, instance).caught_up().await;
+    Ok(())
+}
+
+/// Judges a call by the config that is in force.
+fn judge(fleet: &Fleet, call: &Call<'_>) -> Result<Permission, ForwardError> {
     let settings = fleet.settings();
+    let roster = fleet.servers.roster();
+    let slot = roster.slot(call.server);
+    let config = slot.config.clone();
+    let permitted = |asked| Ok(Permission { settings: settings.clone(), config, asked });
     // The fleet of a host has applied its policy before it calls a shared server.
     if call.method != method::TOOLS_CALL || settings.wrapping == Wrapping::Pooled {
-        return Ok(());
+        return permitted(None);
     }
-    let config = fleet.servers.config(call.server);
-    let profile = call.caller.endpoint().profile;
-    let lists = RuleLists::of(&settings, &config, profile.as_ref());
-    if lists.are_empty() && !call.is_to_read_only {
-        return Ok(());
+    let lists = lists(&settings, &slot.config, call);
+    if !lists.concern_server() && !call.requires_read_only {
+        return permitted(None);
     }
-    let denied = |denial| ForwardError::Denied(Box::new(denial));
+    let server = &slot.config.name;
+    let malformed = |cause| Denial::Malformed { server: server.clone(), cause };
     let params = call.params.clone().unwrap_or_else(Raw::empty_object);
-    let definition = definition(fleet, call.server, &params);
+    let definition = find_definition(fleet, call.server, &params);
     let known = definition.clone().unwrap_or_else(Raw::empty_object);
-    let mut asked = ToolCall::read(&config.name, &params, &known)
-        .map_err(|cause| denied(Denial::Malformed { server: config.name.clone(), cause }))?;
-    asked.is_to_read_only = call.is_to_read_only;
+    let asked = ToolCall::read(server, &params, &known).map_err(malformed)?;
+    let asked = asked.requiring_read_only(call.requires_read_only);
+    let tool = asked.full_name().to_owned();
     if definition.is_none() {
-        return Err(denied(Denial::Unlisted { tool: asked.full_name().to_owned() }));
+        // A server that was replaced meanwhile has no list yet: the request is evaluated again,
+        // which loads it.
+        let unlisted = || Denial::Unlisted { tool }.into();
+        let error =
+            if has_list(fleet, call.server) { unlisted() } else { ForwardError::Superseded };
+        return Err(error);
     }
-    let decision = lists.decide(&asked);
+    let decision = lists.decide(&asked).map_err(malformed)?;
     match decision.verdict {
-        Verdict::Allow => Ok(()),
-        Verdict::Deny => Err(denied(Denial::Rule { tool: asked.full_name().to_owned(), decision })),
+        Verdict::Allow => permitted(None),
+        Verdict::Deny => Err(Denial::Rule { tool, decision }.into()),
         Verdict::Ask => {
-            let question = Question { caller: call.caller, server: call.server, call: &asked };
-            Box::pin(question.ask(fleet, &settings, &lists, &decision)).await
+            let key = CallKey::of(Instance::shared(call.server, slot.version), &asked);
+            permitted(Some(AskedCall { key, call: asked, decision }))
         }
     }
 }
 
+/// Returns the rules that apply to a call.
+fn lists<'a>(settings: &'a Settings, config: &'a ServerConfig, call: &Call<'_>) -> RuleLists<'a> {
+    let profile = call.caller.endpoint().profile;
+    RuleLists::of(settings, config, profile.as_ref())
+}
+
+/// Returns whether the tools of a server are known.
+fn has_list(fleet: &Fleet, server: ServerId) -> bool {
+    fleet.board.snapshot().offers_of(server).any(|(_, offer)| offer.exposed().is_some())
+}
+
 /// Returns the definition of a tool by the server's own name for it, if the server lists it.
-fn definition(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
+fn find_definition(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let name = edit::get_str(params, "name")?;
     let snapshot = fleet.board.snapshot();
     let mut listed = snapshot.offers_of(server).filter_map(|(_, offer)| offer.exposed());
@@ -77,145 +186,3 @@ fn definition(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
         tools.iter().find(|tool| tool.name == name).map(|tool| tool.raw.clone())
     })
 }
-
-/// A call for which a user is asked.
-struct Question<'a> {
-    caller: &'a Caller,
-    server: ServerId,
-    call: &'a ToolCall<'a>,
-}
-
-impl Question<'_> {
-    async fn ask(
-        &self,
-        fleet: &Fleet,
-        settings: &Settings,
-        lists: &RuleLists<'_>,
-        decision: &Decision,
-    ) -> Result<(), ForwardError> {
-        let principal = self.caller.host.principal();
-        let tool = self.call.full_name().to_owned();
-        if fleet.calls.consents.take(principal, self.call) {
-            return Ok(());
-        }
-        let denied = |denial| ForwardError::Denied(Box::new(denial));
-        if settings.launch.is_unattended || !ApprovalQuestion::can_be_asked(&self.caller.client) {
-            let decision = decision.clone();
-            return Err(denied(Denial::CannotAsk { tool, decision }));
-        }
-        let question = ApprovalQuestion::of(self.call, decision);
-        let consent = Consent {
-            principal,
-            tool: tool.clone(),
-            asked: AskedTool::of(self.call),
-            call: digest(self.call),
-            addition: addition(self.call, lists, decision),
-        };
-        if self.caller.client.era == Era::Modern {
-            let result = ask_to_come_back(fleet, self.caller, self.server, &question, consent);
-            return Err(ForwardError::Asks(result));
-        }
-        let question = question.question();
-        let asking = question.ask(&self.caller.peer, ANSWER_TIMEOUT, std::future::pending());
-        let message = format!("waiting for the user to approve {tool}");
-        match with_beats(self.caller, &message, asking).await {
-            Reaction::Answered(answer) => {
-                consent.apply(fleet, UserAnswer::read(&answer), false).await.map_err(denied)
-            }
-            Reaction::Refused(_) | Reaction::Failed(_) | Reaction::Withdrawn => {
-                Err(denied(Denial::NotAnswered { tool, decision: decision.clone() }))
-            }
-        }
-    }
-}
-
-/// Returns the rule that "always" adds: the one that asks, for this tool alone. Returns `None` if
-/// no rule of the config asks, or the name of the tool would match others.
-fn addition(
-    call: &ToolCall<'_>,
-    lists: &RuleLists<'_>,
-    decision: &Decision,
-) -> Option<RuleAddition> {
-    let place = decision.place()?;
-    let before = lists.rule(place)?.clone();
-    let rule = call.allowing(&place.list, &before)?;
-    Some(RuleAddition { list: place.list.clone(), rule, before })
-}
-
-/// The subject of a question to a user.
-struct Consent {
-    principal: Principal,
-    /// `server/tool`
-    tool: String,
-    asked: AskedTool,
-    call: [u8; 32],
-    addition: Option<RuleAddition>,
-}
-
-impl Consent {
-    /// Remembers the answer of the user. `is_repeated`: the request is evaluated again, and needs
-    /// the consent then.
-    ///
-    /// # Errors
-    /// If the user does not agree.
-    async fn apply(
-        self,
-        fleet: &Fleet,
-        answer: UserAnswer,
-        is_repeated: bool,
-    ) -> Result<(), Denial> {
-        let consents = &fleet.calls.consents;
-        match answer {
-            UserAnswer::No => return Err(Denial::Declined { tool: self.tool }),
-            UserAnswer::Once if is_repeated => consents.agree_once(self.principal, self.call),
-            UserAnswer::Once => {}
-            UserAnswer::ForSession => consents.agree_for_session(self.principal, self.asked),
-            UserAnswer::Always => {
-                // If the rule cannot be written, the consent holds for this session.
-                consents.agree_for_session(self.principal, self.asked.clone());
-                self.write(fleet).await;
-            }
-        }
-        Ok(())
-    }
-
-    async fn write(self, fleet: &Fleet) {
-        let tool = self.tool;
-        let (Some(addition), Some(writer)) = (self.addition, fleet.calls.consents.writer()) else {
-            tracing::warn!(tool, "no rule can be written for this tool; it is allowed for now");
-            return;
-        };
-        match tokio::time::timeout(WRITE_TIMEOUT, writer.add_rule(addition)).await {
-            Ok(Ok(())) => tracing::info!(tool, "added a rule to the config that allows the tool"),
-            Ok(Err(why)) => {
-                tracing::warn!(tool, why, "cannot add a rule to the config; allowed for now");
-            }
-            Err(_) => tracing::warn!(tool, "adding a rule to the config takes too long"),
-        }
-    }
-}
-
-/// Returns the result that has a modern host ask its user and retry.
-fn ask_to_come_back(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-    question: &ApprovalQuestion,
-    consent: Consent,
-) -> Raw {
-    let questions = [(KEY.to_owned(), question.question())];
-    let weak = fleet.this.clone();
-    let then: Continuation = Box::new(move |caller, responses| {
-        Box::pin(async move {
-            let fleet = weak.upgrade()?;
-            let answer = edit::get(&responses, KEY).map(|answer| UserAnswer::read(&answer));
-            let applied = consent.apply(&fleet, answer.unwrap_or(UserAnswer::No), true).await;
-            let denied = ForwardError::Denied(Box::new(applied.err()?));
-            Some(shape(&fleet, &caller, server, method::TOOLS_CALL, Err(denied)))
-        })
-    });
-    fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, then)
-}
-
-/// The key of the question in `inputRequests`.
-const KEY: &str = "approval";

@@ -8,7 +8,7 @@ use super::{
     lease::lease,
     leased_request::{LeasedRequest, Sent},
     logins::{self, AskLogin},
-    permit::permit,
+    permit::{confirm, permit},
     recorder::Recorder,
     send::send,
     shape::shape,
@@ -27,9 +27,9 @@ const MAX_CONNECTIONS: usize = 3;
 
 /// Takes a request through all stages. Returns what its host is answered.
 pub(in crate::proxy) async fn answer(fleet: &Fleet, call: Call<'_>) -> Outcome {
-    let (server, caller, method) = (call.server, call.caller, call.method);
+    let (caller, method) = (call.caller, call.method);
     let answered = run(fleet, call).await;
-    shape(fleet, caller, server, method, answered)
+    shape(caller, method, answered)
 }
 
 /// Takes a request through the stages up to its record. Returns the server's answer, or the
@@ -89,33 +89,51 @@ impl OpenedCall {
     }
 }
 
-async fn attempt(fleet: &Fleet, call: Call<'_>, recorder: &Recorder) -> Result<Sent, ForwardError> {
+async fn attempt(
+    fleet: &Fleet,
+    mut call: Call<'_>,
+    recorder: &Recorder,
+) -> Result<Sent, ForwardError> {
     authorize(&fleet.servers, call.server, call.feature)?;
-    permit(fleet, &call).await?;
-    let Call { server, caller, method, params, connection, approval, is_task, .. } = call;
+    let permission = permit(fleet, &call, recorder).await?;
+    let connection = std::mem::replace(&mut call.connection, Connection::OfCaller);
+    let Call { server, caller, method, .. } = call;
     let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
     let leased = |instance, lease| {
         let recorder = recorder.clone();
         LeasedRequest { fleet, lease, instance, caller, method, answered_as: method, recorder }
     };
     if let Connection::Given(instance, lease) = connection {
-        return send(leased(instance, lease), params, None).await.map_err(failed);
+        let _ = confirm(fleet, &call, &permission, recorder)?;
+        return send(leased(instance, lease), call.params, None).await.map_err(failed);
     }
     let mut last = CallError::NotSent;
     for _ in 0..MAX_CONNECTIONS {
         let (instance, lease) = lease(fleet, server, caller, AskLogin::ThroughHost).await?;
-        if let Some(approval) = &approval {
+        if let Some(approval) = &call.approval {
             Box::pin(check_approval(fleet, approval, caller, instance)).await?;
         }
-        match send(leased(instance, lease), params.clone(), None).await {
-            Err(cause) if can_repeat(fleet, &cause, server, caller).await? => last = cause,
-            Ok(Sent::Answered(Ok(task))) if is_task => {
+        let used = confirm(fleet, &call, &permission, recorder)?;
+        match send(leased(instance, lease), call.params.clone(), None).await {
+            Err(cause) if is_unread(&cause) => {
+                fleet.calls.consents.give_back(used);
+                if !can_repeat(fleet, &cause, server, caller).await? {
+                    return Err(failed(cause));
+                }
+                last = cause;
+            }
+            Ok(Sent::Answered(Ok(task))) if call.is_task => {
                 return Box::pin(await_task(fleet, caller, server, task, recorder)).await;
             }
             sent => return sent.map_err(failed),
         }
     }
     Err(failed(last))
+}
+
+/// Returns whether a server has not read a request.
+fn is_unread(cause: &CallError) -> bool {
+    matches!(cause, CallError::NotSent | CallError::Unauthorized(_))
 }
 
 /// Returns whether a request that was not executed can be sent again: on another connection, or

@@ -12,7 +12,7 @@ use crate::{
     protocol::error,
     proxy::{
         CallFault, CallSize, EndedCall, Fleet, SentCall, Span, TimeSpan,
-        events::{Bodies, Events},
+        events::{Bodies, Events, PolicyEffect},
     },
     upstream::Lease,
     wire::{Outcome, Raw, edit},
@@ -72,6 +72,7 @@ impl Recorder {
                     answer: 0,
                 },
                 fault: None,
+                policy: None,
             },
             config,
         };
@@ -100,18 +101,42 @@ impl Recorder {
         }
     }
 
+    /// Notes the effect of the policy on the call.
+    pub(super) fn note_policy(&self, effect: PolicyEffect) {
+        if let Some(record) = &self.0
+            && let Some(open) = record.open.lock().as_mut()
+        {
+            open.call.policy = Some(effect);
+        }
+    }
+
+    /// Moves the record to another recorder, for a request that its host makes again.
+    pub(super) fn hand_over(&self) -> Self {
+        let moved = self.0.as_ref().map(|record| {
+            let (events, open) = (record.events.clone(), record.open.lock().take());
+            Arc::new(OpenRecord { events, open: Lock::new(open) })
+        });
+        Self(moved)
+    }
+
+    /// Discards the record, since the same request is made again.
+    pub(super) fn discard(&self) {
+        if let Some(record) = &self.0 {
+            *record.open.lock() = None;
+        }
+    }
+
     /// Sends the event. The first of several ends counts.
     pub(super) fn finish(&self, answered: &Result<Outcome, ForwardError>) {
         let Some(record) = &self.0 else { return };
         let answer = match answered {
             Ok(Ok(answer) | Err(answer)) => Some(answer),
-            // The same request is made again.
-            Err(ForwardError::Superseded | ForwardError::Asks(_)) => {
-                *record.open.lock() = None;
-                return;
-            }
+            Err(ForwardError::Superseded | ForwardError::Asks(_)) => return self.discard(),
             Err(_) => None,
         };
+        if let Err(ForwardError::Denied(denial)) = answered {
+            self.note_policy(denial.effect());
+        }
         let fault = match answered {
             Ok(outcome) => fault_of(outcome),
             Err(error) => Some(fault_without_answer(error)),
@@ -146,9 +171,7 @@ fn fault_without_answer(error: &ForwardError) -> CallFault {
         ForwardError::Load(_) => CallFault::NotLoaded,
         ForwardError::NotLoggedIn { .. }
         | ForwardError::Call { cause: CallError::Unauthorized(_), .. } => CallFault::NotLoggedIn,
-        ForwardError::SwitchedOff { .. }
-        | ForwardError::Blocked { .. }
-        | ForwardError::Denied(_) => CallFault::Forbidden,
+        ForwardError::SwitchedOff { .. } | ForwardError::Denied(_) => CallFault::Forbidden,
         ForwardError::Call { cause: CallError::TimedOut(_), .. } => CallFault::TimedOut,
         ForwardError::Died { .. }
         | ForwardError::Call { .. }

@@ -3,33 +3,23 @@
 
 use super::forward_error::ForwardError;
 use crate::{
-    catalog::ServerId,
     protocol::{adapt, error, method},
-    proxy::{Caller, Fleet},
-    surface::{blocked, failed},
+    proxy::Caller,
+    surface::failed,
     wire::{Outcome, Raw},
 };
 
 /// Returns the answer to a request of this method. Failures of dormouse are results with `isError`
 /// for a call of a tool, and JSON-RPC errors for any other request.
 pub(in crate::proxy) fn shape(
-    fleet: &Fleet,
     caller: &Caller,
-    server: ServerId,
     method: &str,
     answered: Result<Outcome, ForwardError>,
 ) -> Outcome {
     let is_call = method == method::TOOLS_CALL;
     match answered {
-        Ok(outcome) if is_call => outcome.map(|result| {
-            let config = fleet.servers.config(server);
-            fleet.calls.results.bound(caller.host.principal(), &config, result)
-        }),
         Ok(outcome) => outcome,
         Err(ForwardError::Asks(result)) => Ok(result),
-        Err(ForwardError::Blocked { server, tool }) if is_call => {
-            Ok(own_result(caller, blocked(&server, &tool)))
-        }
         Err(error) if is_call => Ok(own_result(caller, failed(error.to_string()))),
         Err(error) => Err(error::internal(error.to_string())),
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::telemetry::{
     metric_names::{
         Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, TURNS,
-        WAKES,
+        WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
     span_record::{SpanKind, SpanRecord},
@@ -72,15 +72,18 @@ pub(super) fn of_metrics(resource: &Value, metrics: &MetricSet, context: &Metric
         });
         (!points.is_empty()).then(|| introduced(metric, "sum", &data))
     };
-    let bytes = metrics.bytes.0.iter();
-    let bytes = bytes.map(|(attributes, bytes)| number(own_attributes(attributes), *bytes));
+    let bytes = |series: &Series<u64>| {
+        let all = series.0.iter();
+        all.map(|(attributes, bytes)| number(own_attributes(attributes), *bytes)).collect()
+    };
     let hosts = json!({"dataPoints": [number(json!([]), metrics.hosts)]});
     let all = [
         histogram(&REQUESTS, &metrics.requests),
         histogram(&CALLS, &metrics.calls),
         histogram(&SESSIONS, &metrics.sessions),
         histogram(&WAKES, &metrics.wakes),
-        sum(&BYTES, bytes.collect()),
+        sum(&BYTES, bytes(&metrics.bytes)),
+        sum(&WITHHELD, bytes(&metrics.withheld)),
         sum(&TURNS, vec![number(json!([]), context.turns)]),
         sum(&SAVED, vec![number(json!([]), context.saved_tokens)]),
         Some(introduced(&HOSTS, "gauge", &hosts)),

@@ -279,13 +279,44 @@ async fn endless_answer_of_a_remote_server_stays_within_its_limit() {
 }
 
 #[tokio::test]
+async fn hundred_results_of_31_megabytes_are_kept_in_bounded_memory() {
+    let memory = match Memory::of(320 * MIB) {
+        Ok(memory) => memory,
+        Err(why) => return not_tested(why),
+    };
+    let mut host = memory.proxy([memory.fixture("a")]).serve().await;
+    host.load("a").await;
+    let lengths: Vec<u64> = (31_000_000..31_000_100).collect();
+    let mut last = String::new();
+    for lengths in lengths.chunks(4) {
+        let mut asked = Vec::new();
+        for bytes in lengths {
+            let input = json!({"tool_name": "a/huge", "tool_input": {"bytes": bytes}});
+            let call = json!({"name": "use_tool", "arguments": input});
+            asked.push((host.send("tools/call", call).await, bytes + 23));
+        }
+        for (id, size) in asked {
+            last = host.answer(id).await.to_string();
+            assert!(last.contains(&format!("{size} bytes")) && last.len() < 4100, "{last}");
+        }
+    }
+    let (_, uri) = last.split_once("dormouse://results/").unwrap();
+    let id = uri.split_whitespace().next().unwrap();
+    let part = json!({"id": id, "page": 5167});
+    let page = host.use_tool("dormouse/read_result", part).await;
+    assert!(text_of(&page).starts_with("xxxx"), "{page}");
+    report_peak(&host, "a hundred results of 31 MB, 4 at a time");
+}
+
+#[tokio::test]
 async fn many_large_results_at_once_need_little_memory() {
     const CALLS: usize = 64;
     let memory = match Memory::of(128 * MIB) {
         Ok(memory) => memory,
         Err(why) => return not_tested(why),
     };
-    let mut host = memory.proxy([memory.fixture("a")]).serve().await;
+    let proxy = memory.proxy([memory.fixture("a")]).set("maxResultBytes", 0);
+    let mut host = proxy.serve().await;
     host.load("a").await;
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/huge", "tool_input": {"bytes": MIB}}});
     let before = host.received_count();

@@ -65,7 +65,8 @@ async fn stopped_server_fails_its_call_and_answers_the_next() {
 #[tokio::test]
 async fn stopped_host_slows_no_other_and_gets_its_answers_when_it_goes_on() {
     const CALLS: u64 = 30;
-    let mut program = Proxy::with([Server::lazy("a")]).argument("--stdio").start_http();
+    let proxy = Proxy::with([Server::lazy("a")]).set("maxResultBytes", 0);
+    let mut program = proxy.argument("--stdio").start_http();
     let mut stdin = program.take_stdin();
     // The part of the host that reads is a process of its own.
     let mut reader = tokio::process::Command::new("cat");

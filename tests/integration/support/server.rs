@@ -42,6 +42,11 @@ impl Server {
         Self { shell_setup: Some(commands.to_owned()), ..self }
     }
 
+    /// Returns the entry, for a config that the test writes itself.
+    pub fn at(&self, directory: &Path) -> Value {
+        self.entry(directory)
+    }
+
     pub(super) fn entry(&self, directory: &Path) -> Value {
         let mut script = self.script.clone();
         script.insert("log".to_owned(), json!(self.log(directory)));

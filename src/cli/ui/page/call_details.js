@@ -56,6 +56,7 @@ function describeCall(call) {
   return [
     ["Outcome", OUTCOMES[call.outcome]?.[0] ?? revealed(call.outcome)],
     ["Error", revealed(call.error)],
+    ["Policy", revealed(call.policy)],
     ["Time", dateAndClock(new Date(call.at))],
     ["Server", revealed(call.server)],
     ["Method", revealed(call.method)],

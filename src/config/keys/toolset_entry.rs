@@ -1,0 +1,57 @@
+//! The key `toolsets` of a server.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::KeyProblem;
+use crate::config::{NamePattern, key_path::Step};
+
+/// The `toolsets` of an entry as written, in order.
+pub(in crate::config) type ToolsetEntries = IndexMap<String, ToolsetEntry>;
+
+/// Maximum length of the name of a toolset, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// A named part of a server's tools.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::config) struct ToolsetEntry {
+    /// The tools of the toolset, by name or glob.
+    #[schemars(length(min = 1))]
+    pub(in crate::config) tools: Vec<NamePattern>,
+    /// The tasks for which to load the toolset. Default: the names and globs of its tools.
+    pub(in crate::config) description: Option<String>,
+}
+
+/// Returns the problems of the toolsets of a server, with paths from its entry. `written` is the
+/// value of the key.
+pub(super) fn problems(toolsets: &ToolsetEntries, written: &Value) -> Vec<KeyProblem> {
+    let at = |steps: &[&str]| {
+        let steps = ["toolsets"].iter().chain(steps);
+        steps.map(|step| Step::Key((*step).to_owned())).collect::<Vec<_>>()
+    };
+    let mut problems = Vec::new();
+    for (name, toolset) in toolsets {
+        if !is_simple(name) {
+            let message = format!(
+                "the name of a toolset consists of at most {MAX_NAME_BYTES} letters, digits, \"-\" \
+                    and \"_\""
+            );
+            problems.push((at(&[name]), message));
+        }
+        if written[name]["tools"].is_null() {
+            problems.push((at(&[name]), "a toolset needs \"tools\": names or globs".to_owned()));
+        } else if toolset.tools.is_empty() {
+            problems.push((at(&[name, "tools"]), "a toolset needs a name or glob".to_owned()));
+        }
+    }
+    problems
+}
+
+fn is_simple(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(is_allowed)
+}

@@ -1,0 +1,254 @@
+//! JSON values and texts of others as users read them: decoded, with invisible characters made
+//! visible, and bounded.
+
+use crate::{
+    base::is_invisible,
+    wire::{Raw, edit},
+};
+
+/// The lengths to which the strings of a value are cut, in characters. The first one counts with
+/// which the whole fits.
+const STRING_LIMITS: [usize; 6] = [2000, 500, 200, 100, 50, 20];
+
+/// Maximum depth of nesting that is shown.
+const MAX_DEPTH: usize = 16;
+
+/// Maximum number of values that are read of one value.
+const MAX_VALUES: usize = 5000;
+
+/// Number of characters that are read at each end of a string.
+const MAX_END_CHARS: usize = 4000;
+
+/// Maximum number of spaces in a row. More of them could move the rest of a text out of sight.
+const MAX_SPACES: usize = 8;
+
+/// Returns a value in about `limit` characters on one line. Long strings are cut in the middle, so
+/// that each key is shown. A cut says how much it hides.
+pub(super) fn shown_value(value: &Raw, limit: usize) -> String {
+    let value = Shown::read(value, MAX_DEPTH, &mut { MAX_VALUES });
+    for string_limit in STRING_LIMITS {
+        let shown = value.write(string_limit);
+        if shown.chars().count() <= limit {
+            return shown;
+        }
+    }
+    let [.., shortest] = STRING_LIMITS;
+    cut(value.write(shortest).chars().map(Piece::of), limit)
+}
+
+/// Returns a text in quotes, in about `limit` characters.
+pub(super) fn shown_text(text: &str, limit: usize) -> String {
+    format!("\"{}\"", Text::read(text).cut(limit))
+}
+
+/// A JSON value whose strings are decoded.
+enum Shown {
+    Text(Text),
+    /// A number, a word, or a note on what is left out.
+    Literal(String),
+    Object(Vec<(Text, Shown)>),
+    Array(Vec<Shown>),
+}
+
+impl Shown {
+    /// `depth` and `left` are the levels and values that may still be read.
+    fn read(value: &Raw, depth: usize, left: &mut usize) -> Self {
+        let is_nested = matches!(value.as_bytes().first(), Some(b'{' | b'['));
+        if *left == 0 || is_nested && depth == 0 {
+            return Self::Literal(format!("[… {} bytes …]", value.len()));
+        }
+        *left -= 1;
+        if let Some(text) = value.lossy_text() {
+            return Self::Text(Text::read(&text));
+        }
+        if value.is_object() {
+            let members = edit::entries(value).into_iter();
+            let read = |(key, value): (String, Raw)| {
+                (Text::read(&key), Self::read(&value, depth - 1, left))
+            };
+            return Self::Object(members.map(read).collect());
+        }
+        match edit::elements(value) {
+            Some(elements) => Self::Array(
+                elements.iter().map(|element| Self::read(element, depth - 1, left)).collect(),
+            ),
+            None => Self::Literal(Text::read(&value.to_string()).cut(MAX_LITERAL_CHARS)),
+        }
+    }
+
+    /// Writes the value. Strings are cut to this length.
+    fn write(&self, limit: usize) -> String {
+        let quoted = |text: &Text| format!("\"{}\"", text.cut(limit));
+        match self {
+            Self::Text(text) => quoted(text),
+            Self::Literal(literal) => literal.clone(),
+            Self::Object(members) => {
+                let member =
+                    |(key, value): &(Text, Self)| format!("{}:{}", quoted(key), value.write(limit));
+                format!("{{{}}}", joined(members.iter().map(member)))
+            }
+            Self::Array(elements) => {
+                format!("[{}]", joined(elements.iter().map(|element| element.write(limit))))
+            }
+        }
+    }
+}
+
+/// Maximum length of a number.
+const MAX_LITERAL_CHARS: usize = 40;
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(",")
+}
+
+/// A decoded string, of which very long ones have lost their middle.
+struct Text {
+    begin: Vec<Piece>,
+    /// Number of characters between the two ends.
+    skipped: usize,
+    end: Vec<Piece>,
+}
+
+/// A part of a string that is shown whole or not at all.
+struct Piece {
+    shown: String,
+    /// Number of characters that the piece stands for.
+    count: usize,
+}
+
+impl Piece {
+    fn of(c: char) -> Self {
+        Self { shown: c.to_string(), count: 1 }
+    }
+}
+
+impl Text {
+    fn read(text: &str) -> Self {
+        let count = text.chars().count();
+        let Some(skipped) = count.checked_sub(2 * MAX_END_CHARS).filter(|skipped| *skipped > 0)
+        else {
+            return Self { begin: pieces(text.chars()), skipped: 0, end: Vec::new() };
+        };
+        let begin = pieces(text.chars().take(MAX_END_CHARS));
+        Self { begin, skipped, end: pieces(text.chars().skip(MAX_END_CHARS + skipped)) }
+    }
+
+    /// Returns the text in at most `limit` characters and the note on a cut.
+    fn cut(&self, limit: usize) -> String {
+        let skipped = (self.skipped > 0).then(|| skipped(self.skipped));
+        let pieces = self.begin.iter().chain(&skipped).chain(&self.end);
+        cut(pieces.map(|piece| Piece { shown: piece.shown.clone(), count: piece.count }), limit)
+    }
+}
+
+/// Returns the note on skipped characters.
+fn skipped(count: usize) -> Piece {
+    Piece { shown: format!("[… {count} characters …]"), count }
+}
+
+/// Returns the pieces at both ends that fit into `limit` characters, with a note on the others.
+fn cut(pieces: impl Iterator<Item = Piece>, limit: usize) -> String {
+    let pieces: Vec<Piece> = pieces.collect();
+    let length = |piece: &Piece| piece.shown.chars().count();
+    if pieces.iter().map(length).sum::<usize>() <= limit {
+        return pieces.into_iter().map(|piece| piece.shown).collect();
+    }
+    let fitting = |pieces: &mut dyn Iterator<Item = &Piece>| {
+        let mut room = limit / 2;
+        let fits = |piece: &&Piece| {
+            let left = room.checked_sub(length(piece));
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        pieces.take_while(fits).count()
+    };
+    let begin = fitting(&mut pieces.iter());
+    let end = pieces.len() - fitting(&mut pieces[begin..].iter().rev());
+    let hidden = pieces[begin..end].iter().map(|piece| piece.count).sum();
+    let note = skipped(hidden);
+    let shown = pieces[..begin].iter().chain([&note]).chain(&pieces[end..]);
+    shown.map(|piece| piece.shown.as_str()).collect()
+}
+
+/// Returns the characters of a text: those that a user would not see or would misread as escapes,
+/// and many spaces in a row as a note.
+fn pieces(text: impl Iterator<Item = char>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = text.peekable();
+    while let Some(c) = text.next() {
+        let mut spaces = usize::from(c == ' ');
+        while spaces > 0 && text.next_if_eq(&' ').is_some() {
+            spaces += 1;
+        }
+        if spaces > MAX_SPACES {
+            pieces.push(Piece { shown: format!(" [… {spaces} spaces …] "), count: spaces });
+        } else if spaces > 0 {
+            pieces.extend((0..spaces).map(|_| Piece::of(' ')));
+        } else {
+            pieces.push(Piece { shown: shown_char(c), count: 1 });
+        }
+    }
+    pieces
+}
+
+fn shown_char(c: char) -> String {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => c.escape_default().to_string(),
+        _ if is_invisible(c) || c.is_whitespace() => c.escape_unicode().to_string(),
+        _ => c.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        shown_value(&Raw::parse(text.to_owned()).unwrap(), 4000)
+    }
+
+    #[test]
+    fn values_are_decoded_and_compact() {
+        let value = r#"{ "\u0061": "\u0072m\n\"x\"", "b" : [1.10, null, {}], "c": "\ud800é" }"#;
+        assert_eq!(shown(value), "{\"a\":\"rm\\n\\\"x\\\"\",\"b\":[1.10,null,{}],\"c\":\"���é\"}");
+        assert_eq!(shown("\"a\u{202e}\u{a0}b\u{3000}\""), "\"a\\u{202e}\\u{a0}b\\u{3000}\"");
+    }
+
+    #[test]
+    fn padding_hides_nothing() {
+        let spaces = " ".repeat(3000);
+        let value = shown(&format!(r#"{{"a":"ls{spaces}; rm -rf ~"{spaces},"b":"x"}}"#));
+        assert_eq!(value, r#"{"a":"ls [… 3000 spaces …] ; rm -rf ~","b":"x"}"#);
+        let escapes = r"\u0061".repeat(50_000);
+        let value = shown(&format!(r#"{{"x":"{escapes}","command":"rm {escapes} -rf ~"}}"#));
+        assert!(
+            value.ends_with(r#"aa -rf ~"}"#) && value.contains(r#","command":"rm aa"#),
+            "{value}"
+        );
+        assert!(value.contains("[… 49500 characters …]"), "{value}");
+    }
+
+    #[test]
+    fn cuts_are_made_after_escaping_and_never_in_an_escape() {
+        let text = "\u{200b}".repeat(3000);
+        let shown = shown_text(&text, 100);
+        let begin = r"\u{200b}".repeat(6);
+        assert_eq!(shown, format!("\"{begin}[… 2988 characters …]{begin}\""));
+        assert_eq!(shown_text("a\"b", 100), r#""a\"b""#);
+    }
+
+    #[test]
+    fn every_key_is_shown_and_the_whole_is_bounded() {
+        let member = |number: usize| format!(r#""key{number}":"{}""#, "x".repeat(5000));
+        let object = |count: usize| {
+            let members: Vec<String> = (0..count).map(member).collect();
+            shown(&format!("{{{}}}", members.join(",")))
+        };
+        let some = object(50);
+        assert!((0..50).all(|number| some.contains(&format!("\"key{number}\":"))), "{some}");
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for long in [some, object(1000), shown(&deep), shown(&"9".repeat(100_000))] {
+            assert!(long.chars().count() < 4100, "{}", long.len());
+        }
+    }
+}

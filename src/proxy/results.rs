@@ -1,0 +1,21 @@
+//! Results of tools that are too long for a host: cut to a preview, kept for the session that made
+//! the call, and read in parts. It knows neither the fleet nor how a host asks.
+
+mod content;
+mod findings;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
+mod grep;
+mod json_node;
+mod json_path;
+mod json_shape;
+mod kept_result;
+mod pages;
+mod path_search;
+mod preview;
+mod result_table;
+mod store;
+
+pub(super) use kept_result::Excerpt;
+pub(super) use preview::{PreviewRules, URI_PREFIX};
+pub(super) use store::{Cut, KeptResults};

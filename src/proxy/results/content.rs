@@ -1,0 +1,280 @@
+//! The content of a result that may be too long: its text, the parts of it that do not count, and
+//! its other members.
+
+use std::ops::Range;
+
+use super::json_node::{Child, JsonKind, JsonNode};
+use crate::wire::Raw;
+
+/// A result in parts. Images and audio are passed on, and do not count.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Content {
+    /// The texts of the blocks, joined by line breaks, `structuredContent`, unless a text is the
+    /// same, and an object of the members that are left out. A block that is no text has its JSON;
+    /// the text of one with other members follows an object of them.
+    pub(super) text: String,
+    /// The place of `structuredContent` in the text.
+    pub(super) structured: Option<Range<usize>>,
+    /// The number of blocks, without images and audio.
+    pub(super) blocks: usize,
+    /// The number of bytes of JSON without images and audio. Escapes in texts do not count.
+    pub(super) size: usize,
+    /// Blocks that are passed on.
+    pub(super) media: Vec<Raw>,
+    /// Members other than `content`, `structuredContent` and `isError` that are passed on.
+    pub(super) others: Vec<(String, Raw)>,
+    /// The places of the text blocks in the text.
+    texts: Vec<Range<usize>>,
+    /// The place of all blocks in the text.
+    body: Range<usize>,
+    /// The number of parts of the text.
+    parts: usize,
+}
+
+/// Maximum length of the members that are passed on, in bytes together.
+const MAX_OTHERS_BYTES: usize = 600;
+
+impl Content {
+    /// Returns the content of a result whose size is above `limit`; `None` if the result is passed
+    /// on unchanged, as every error is, and everything that is no tool's result: a new task, or a
+    /// question of the server.
+    pub(in crate::proxy) fn above(limit: usize, result: &Raw) -> Option<Self> {
+        let whole = std::str::from_utf8(result.as_bytes()).ok()?;
+        let result = JsonNode::new(whole);
+        if result.member("isError").is_some_and(|flag| flag.text() == "true") {
+            return None;
+        }
+        let mut content = Self::default();
+        let (mut has_blocks, mut structured, mut others) = (false, None, Vec::new());
+        for child in result.children() {
+            if child.has_key("content") {
+                content.add_blocks(child.node);
+                has_blocks = true;
+            } else if child.has_key("structuredContent") && child.node.kind() != JsonKind::Null {
+                structured = Some(child.node);
+            } else if !child.has_key("isError") {
+                content.size += child.written_key().len() + child.node.text().len();
+                others.push(child);
+            }
+        }
+        if !has_blocks && structured.is_none() {
+            return None;
+        }
+        content.body = 0..content.text.len();
+        if let Some(structured) = structured {
+            content.add_structured(structured);
+        }
+        content.add_others(others);
+        (content.size > limit).then_some(content)
+    }
+
+    fn add_blocks(&mut self, blocks: JsonNode<'_>) {
+        if blocks.kind() != JsonKind::Array {
+            self.size += blocks.text().len();
+            self.blocks = 1;
+            self.push(blocks.text());
+            return;
+        }
+        for block in blocks.children().map(|child| child.node) {
+            let kind = block.member("type").and_then(JsonNode::string).unwrap_or_default();
+            let holder = match kind.as_str() {
+                "image" | "audio" => {
+                    self.media.extend(raw(block));
+                    continue;
+                }
+                "text" => Some(block),
+                "resource" => block.member("resource"),
+                _ => None,
+            };
+            self.blocks += 1;
+            self.size += block.text().len();
+            let written = holder.and_then(|holder| holder.member("text"));
+            match (holder, written.and_then(JsonNode::string)) {
+                (Some(holder), Some(text)) => {
+                    let written = written.map_or(0, |written| written.text().len());
+                    self.size -= written.saturating_sub(text.len());
+                    self.add_text(block, holder, &text);
+                }
+                _ => {
+                    self.push(block.text());
+                }
+            }
+        }
+    }
+
+    /// Adds a block with a text, which is a member of `holder`: the block or a part of it.
+    fn add_text(&mut self, block: JsonNode<'_>, holder: JsonNode<'_>, text: &str) {
+        let is_in_block = holder == block;
+        let is_plain = |child: Child<'_>| child.has_key("type") || child.has_key("text");
+        if !is_in_block || !block.children().all(is_plain) {
+            let others = holder.children().filter(|child| !child.has_key("text"));
+            let others = object(others.map(|child| (child.written_key(), child.node.text())));
+            let around = block.children().map(|child| {
+                let is_holder = child.has_key("resource");
+                (child.written_key(), if is_holder { &others } else { child.node.text() })
+            });
+            let header = if is_in_block { others.clone() } else { object(around) };
+            self.push(&header);
+        }
+        let at = self.push(text);
+        self.texts.push(at);
+    }
+
+    fn push(&mut self, part: &str) -> Range<usize> {
+        if self.parts > 0 {
+            self.text.push('\n');
+        }
+        self.parts += 1;
+        let start = self.text.len();
+        self.text.push_str(part);
+        start..self.text.len()
+    }
+
+    fn add_structured(&mut self, structured: JsonNode<'_>) {
+        let given = structured.text();
+        self.size += "structuredContent".len() + given.len();
+        let is_same = |at: &&Range<usize>| self.text[(*at).clone()] == *given;
+        if let Some(same) = self.texts.iter().find(is_same) {
+            self.structured = Some(same.clone());
+            return;
+        }
+        self.structured = Some(self.push(given));
+    }
+
+    /// Passes on the shortest of the other members, and adds the rest to the text.
+    fn add_others(&mut self, mut others: Vec<Child<'_>>) {
+        let size = |child: &Child<'_>| child.written_key().len() + child.node.text().len() + 4;
+        others.sort_by_key(size);
+        let mut room = MAX_OTHERS_BYTES;
+        let is_passed_on = |child: &Child<'_>| {
+            let left = room.checked_sub(size(child));
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let (passed_on, left_out): (Vec<_>, Vec<_>) = others.into_iter().partition(is_passed_on);
+        for child in passed_on {
+            let key = serde_json::from_str(&format!("\"{}\"", child.written_key()));
+            if let (Ok(key), Some(value)) = (key, raw(child.node)) {
+                self.others.push((key, value));
+            }
+        }
+        if !left_out.is_empty() {
+            let members = left_out.iter().map(|child| (child.written_key(), child.node.text()));
+            self.push(&object(members));
+        }
+    }
+
+    /// Returns `structuredContent`.
+    pub(super) fn structured(&self) -> Option<JsonNode<'_>> {
+        Some(JsonNode::new(self.text.get(self.structured.clone()?)?))
+    }
+
+    /// Returns the JSON that the result has: `structuredContent`, or else its text.
+    pub(super) fn json(&self) -> Option<JsonNode<'_>> {
+        self.structured().or_else(|| parsed(self.text.get(self.json_place())?))
+    }
+
+    /// Returns the place of `structuredContent` in the text, or else of the blocks, which may be
+    /// JSON.
+    pub(super) fn json_place(&self) -> Range<usize> {
+        let only = self.texts.first().filter(|_| self.blocks == 1);
+        self.structured.as_ref().or(only).unwrap_or(&self.body).clone()
+    }
+}
+
+/// Returns an object of members, which are given as they are written.
+fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let members = members.map(|(key, value)| format!("\"{key}\":{value}"));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+/// Returns a text as JSON; `None` if it is neither an object nor an array.
+pub(super) fn parsed(text: &str) -> Option<JsonNode<'_>> {
+    let node = JsonNode::new(text);
+    let is_container = matches!(node.kind(), JsonKind::Object | JsonKind::Array);
+    let is_json = is_container && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    is_json.then_some(node)
+}
+
+fn raw(node: JsonNode<'_>) -> Option<Raw> {
+    Raw::parse(node.text().to_owned()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn content(result: &serde_json::Value) -> Option<Content> {
+        Content::above(10, &Raw::encode(result))
+    }
+
+    #[test]
+    fn text_has_every_block_but_images() {
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let link = json!({"type": "resource_link", "uri": "r://1"});
+        let blob = json!({"type": "resource", "resource": {"uri": "r://2", "blob": "AAAA"}});
+        let text = json!({"type": "resource", "resource": {"uri": "r://3", "text": "three"}});
+        let blocks = json!([{"type": "text", "text": "one\n"}, image, link, blob, text]);
+        let found = content(&json!({"content": blocks, "structuredContent": {"a": 1}})).unwrap();
+        let header = r#"{"type":"resource","resource":{"uri":"r://3"}}"#;
+        let text = format!("one\n\n{link}\n{blob}\n{header}\nthree\n{{\"a\":1}}");
+        assert_eq!(found.text, text);
+        assert_eq!(found.structured().unwrap().text(), r#"{"a":1}"#);
+        assert_eq!((found.blocks, found.media.len()), (4, 1));
+    }
+
+    #[test]
+    fn structured_content_that_is_also_the_text_is_there_once() {
+        let text = json!({"a": "0123456789"}).to_string();
+        let same = json!({"content": [{"type": "text", "text": text}],
+            "structuredContent": {"a": "0123456789"}, "_meta": {"b": 1}});
+        let found = content(&same).unwrap();
+        assert_eq!(found.text, text);
+        assert_eq!(found.structured, Some(0..text.len()));
+        assert_eq!(found.others.len(), 1);
+    }
+
+    #[test]
+    fn everything_but_images_counts_and_can_be_read() {
+        let notes = "n".repeat(700);
+        let plain = json!({"type": "text", "text": ""});
+        let marked = json!({"type": "text", "text": "[1]", "annotations": {"notes": notes}});
+        for (result, expected) in [
+            (json!({"content": vec![plain; 10]}), "\n".repeat(9)),
+            (
+                json!({"content": [marked.clone()]}),
+                format!("{{\"type\":\"text\",\"annotations\":{{\"notes\":\"{notes}\"}}}}\n[1]"),
+            ),
+            (
+                json!({"content": [], "_meta": {"notes": notes}, "short": 1}),
+                format!("{{\"_meta\":{{\"notes\":\"{notes}\"}}}}"),
+            ),
+        ] {
+            let found = Content::above(200, &Raw::encode(&result)).unwrap();
+            assert_eq!(found.text, expected);
+            assert!(found.others.iter().all(|(key, _)| key == "short"));
+        }
+        let marked = json!({"content": [marked]});
+        let found = Content::above(200, &Raw::encode(&marked)).unwrap();
+        assert_eq!(found.json().unwrap().text(), "[1]");
+    }
+
+    #[test]
+    fn content_that_is_no_list_counts_as_a_block() {
+        let found = content(&json!({"content": "0123456789"})).unwrap();
+        assert_eq!((found.text.as_str(), found.blocks), ("\"0123456789\"", 1));
+    }
+
+    #[test]
+    fn errors_images_and_short_results_are_not_cut() {
+        let long = "x".repeat(200);
+        let error = json!({"content": [{"type": "text", "text": long}], "isError": true});
+        let image = json!({"content": [{"type": "image", "data": long}]});
+        let short = json!({"content": [{"type": "text", "text": "short"}]});
+        for whole in [error, image, short, json!({"task": {"id": long}}), json!([])] {
+            assert!(Content::above(60, &Raw::encode(&whole)).is_none(), "{whole}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A search for a regular expression in a kept result, bounded in time and in its answer.
+
+use std::time::{Duration, Instant};
+
+use regex_automata::{
+    Input,
+    meta::{Config, Regex},
+    util::syntax,
+};
+
+use super::findings::{Findings, Stopped};
+
+/// Maximum length of a pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 500;
+/// Maximum size of a compiled pattern and of the memory for its search, in bytes.
+const MAX_COMPILED_BYTES: usize = 512 * 1024;
+const MAX_CACHE_BYTES: usize = 1024 * 1024;
+/// Maximum depth of a pattern.
+const MAX_NESTING: u32 = 50;
+/// Minimum and maximum length of the parts in which a long line is searched, in bytes. The time is
+/// checked between them, so that their length depends on the speed of the search.
+const MIN_WINDOW_BYTES: usize = 8 * 1024;
+const MAX_WINDOW_BYTES: usize = 256 * 1024;
+/// The part of a window that the next one searches again, for matches at its end.
+const OVERLAP: usize = 4;
+/// Times of a window below and above which the next one is longer or shorter.
+const FAST: Duration = Duration::from_millis(5);
+const SLOW: Duration = Duration::from_millis(50);
+/// Maximum length of a match in the answer, and of the text before and after it, in bytes.
+const MAX_SHOWN_BYTES: usize = 160;
+const MAX_AROUND_BYTES: usize = 80;
+/// Length up to which lines are shown whole, in bytes.
+const MAX_LINE_BYTES: usize = 320;
+const MAY_BE_MISSED: &str = "very long lines were searched in parts that overlap, so that a match \
+    of more than 2 KiB may be missing";
+
+/// A pattern, and the length of the next window.
+#[derive(Debug)]
+pub(super) struct Grep {
+    pattern: Regex,
+    /// True if a match cannot be longer than what two windows have in common.
+    is_short: bool,
+    window: usize,
+}
+
+impl Grep {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// If the pattern is invalid or too large.
+    pub(super) fn compile(pattern: &str) -> Result<Self, String> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(format!("\"grep\" is longer than {MAX_PATTERN_BYTES} bytes"));
+        }
+        let syntax = syntax::Config::new().nest_limit(MAX_NESTING);
+        let parsed = syntax::parse_with(pattern, &syntax)
+            .map_err(|error| format!("\"grep\" is not a valid regular expression: {error}"))?;
+        let limits = Config::new()
+            .nfa_size_limit(Some(MAX_COMPILED_BYTES))
+            .hybrid_cache_capacity(MAX_CACHE_BYTES);
+        let built = Regex::builder().configure(limits).build_from_hir(&parsed);
+        let longest = parsed.properties().maximum_len();
+        Ok(Self {
+            pattern: built.map_err(|error| format!("\"grep\" is too large: {error}"))?,
+            is_short: longest.is_some_and(|longest| longest <= MIN_WINDOW_BYTES / OVERLAP),
+            window: 2 * MIN_WINDOW_BYTES,
+        })
+    }
+
+    /// Searches the lines of a text.
+    pub(super) fn search(&mut self, text: &str, findings: &mut Findings) {
+        for (number, line) in text.split('\n').enumerate() {
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            if self.search_line(number + 1, line, findings).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn search_line(
+        &mut self,
+        number: usize,
+        line: &str,
+        findings: &mut Findings,
+    ) -> Result<(), Stopped> {
+        if line.len() <= MAX_LINE_BYTES {
+            findings.check_time()?;
+            if self.pattern.is_match(line) {
+                findings.add(&format!("{number}: {line}"))?;
+            }
+            return Ok(());
+        }
+        let mut start = 0;
+        while start < line.len() {
+            findings.check_time()?;
+            let end = line.ceil_char_boundary(start + self.window);
+            if end < line.len() && !self.is_short {
+                findings.leave_out(MAY_BE_MISSED);
+            }
+            let overlap = self.window / OVERLAP;
+            let begun = Instant::now();
+            // Assertions such as `^` and `\b` see the text around the window.
+            let found = self.pattern.find(Input::new(line).range(start..end));
+            self.adapt(begun.elapsed());
+            let next = match found {
+                Some(found) => {
+                    let shown = around(line, found.start(), found.end());
+                    findings.add(&format!("{number}, byte {}: {shown}", found.start()))?;
+                    found.end().min(found.start() + MAX_SHOWN_BYTES) + MAX_AROUND_BYTES
+                }
+                None if end == line.len() => end,
+                None => end - overlap,
+            };
+            start = line.ceil_char_boundary(next.max(start + 1));
+        }
+        Ok(())
+    }
+
+    fn adapt(&mut self, took: Duration) {
+        self.window = match took {
+            took if took < FAST => (self.window * 2).min(MAX_WINDOW_BYTES),
+            took if took > SLOW => (self.window / 2).max(MIN_WINDOW_BYTES),
+            _ => self.window,
+        };
+    }
+}
+
+/// Returns a match with the text around it.
+fn around(line: &str, start: usize, end: usize) -> String {
+    let from = line.floor_char_boundary(start.saturating_sub(MAX_AROUND_BYTES));
+    let to = line.ceil_char_boundary(end.min(start + MAX_SHOWN_BYTES) + MAX_AROUND_BYTES);
+    let (before, after) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
+    format!("{before}{}{after}", &line[from..to])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(text: &str, pattern: &str, limit: usize) -> Findings {
+        let mut findings = Findings::new(limit, 8000);
+        Grep::compile(pattern).unwrap().search(text, &mut findings);
+        findings
+    }
+
+    #[test]
+    fn lines_that_match_have_their_numbers() {
+        let found = lines("one\r\ntwo\r\nthreeo\n", "^t.*o$", 50);
+        assert_eq!(found.text, "2: two\n3: threeo");
+        assert!(found.stopped.is_none());
+        let first = lines("one\ntwo\nthree", "t", 1);
+        assert_eq!((first.text.as_str(), first.count), ("2: two", 1));
+        assert_eq!(first.stopped.unwrap(), "there are more");
+    }
+
+    #[test]
+    fn matches_of_a_long_line_are_shown_with_their_surroundings() {
+        let line =
+            format!("{}needle{}needle{}", "ä".repeat(9000), "x".repeat(20_000), "y".repeat(9));
+        let found = lines(&line, "needle", 50);
+        let shown: Vec<&str> = found.text.lines().collect();
+        assert_eq!(shown.len(), 2);
+        assert!(shown[0].starts_with("1, byte 18000: …ää") && shown[0].ends_with("xx…"));
+        assert!(shown[1].ends_with("needleyyyyyyyyy"));
+    }
+
+    #[test]
+    fn patterns_that_need_much_memory_are_refused() {
+        for pattern in ["(", &"a".repeat(501), r"\w{1000}{1000}", &"(".repeat(200)] {
+            assert!(Grep::compile(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_words_and_classes_are_not_too_large() {
+        for pattern in [r"\w+@\w+\.\w+", r"(?i)error.*time-?out", r"\bid\b\W{1,9}\d{1,12}"] {
+            assert!(Grep::compile(pattern).is_ok(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_long_line_are_searched_as_the_line() {
+        let records = (0..6000).map(|id| format!(r#"{{"id": {id}, "state": "closed"}}"#));
+        let line = format!("[{}]", records.collect::<Vec<_>>().join(","));
+        for id in (0..6000).step_by(7) {
+            let pattern = format!(r#""id": {id},.*?"closed""#);
+            assert_eq!(lines(&line, &pattern, 50).count, 1, "{pattern}");
+        }
+        for (pattern, count) in
+            [("0$", 0), (r"\]$", 1), (r"^\[", 1), (r"^\{", 0), (r"\b599\b", 1), (r"stat\b", 0)]
+        {
+            assert_eq!(lines(&line, pattern, 50).count, count, "{pattern}");
+        }
+        let whole = lines(&line, r"^\[.*\]$", 50);
+        assert_eq!((whole.count, whole.stopped.as_deref()), (0, Some(MAY_BE_MISSED)));
+        assert_eq!(lines(&line, "id.{1,99}0", 1).stopped, Some("there are more".to_owned()));
+        assert_eq!(lines(&line, "x{1,2000}", 1).stopped, None);
+    }
+
+    #[test]
+    fn search_ends_with_its_time() {
+        for text in ["a\na", &"a".repeat(MAX_LINE_BYTES + 1)] {
+            let mut findings = Findings::out_of_time();
+            Grep::compile("a").unwrap().search(text, &mut findings);
+            assert_eq!(findings.count, 0);
+            assert_eq!(findings.stopped.unwrap(), "the search took longer than 2 s");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn answer_is_bounded(
+            text in "[\\PC\n]{0,600}",
+            times in 1..60_usize,
+            limit in 0..60_usize,
+        ) {
+            let text = text.repeat(times);
+            for pattern in ["", ".", "a|b", "$"] {
+                let mut found = Findings::new(limit, 1000);
+                Grep::compile(pattern).unwrap().search(&text, &mut found);
+                prop_assert!(found.count <= limit && found.text.len() <= 1000);
+            }
+        }
+    }
+}

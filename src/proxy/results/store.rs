@@ -1,0 +1,158 @@
+//! The kept results of all sessions, for tasks.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+    time::Instant,
+};
+
+use tokio::sync::Semaphore;
+
+use super::{
+    content::Content,
+    kept_result::{Excerpt, KeptResult},
+    preview::PreviewRules,
+    result_table::{Fingerprint, LIMITS, ResultTable},
+};
+use crate::{
+    base::{Lock, random_token, run_blocking},
+    proxy::Principal,
+    surface::ResultPart,
+    wire::Raw,
+};
+
+/// Maximum number of results that are cut at a time. Each needs memory for its text.
+const MAX_CUTS: usize = 4;
+/// Maximum number of results that are searched at a time, in all and for one session.
+const MAX_SEARCHES: usize = 2;
+const MAX_OWN_SEARCHES: usize = 1;
+
+type Table = Lock<ResultTable<Arc<KeptResult>>>;
+
+pub(in crate::proxy) struct KeptResults {
+    table: Arc<Table>,
+    hasher: RandomState,
+    cuts: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
+    /// The searches of sessions, so that one with many slow ones delays no other.
+    own_searches: Lock<HashMap<Principal, Arc<Semaphore>>>,
+}
+
+/// A result that was cut.
+pub(in crate::proxy) struct Cut {
+    pub(in crate::proxy) preview: Raw,
+    /// True if the rest of it can be read.
+    pub(in crate::proxy) is_kept: bool,
+}
+
+/// Results that nobody can read any more. Dropping them closes files, which may block.
+pub(in crate::proxy) type RemovedResults = Vec<Arc<KeptResult>>;
+
+impl Default for KeptResults {
+    fn default() -> Self {
+        Self {
+            table: Arc::new(Lock::new(ResultTable::new(LIMITS))),
+            hasher: RandomState::new(),
+            cuts: Arc::new(Semaphore::new(MAX_CUTS)),
+            searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
+            own_searches: Lock::default(),
+        }
+    }
+}
+
+impl KeptResults {
+    /// Cuts a result that is longer than the limit of `rules`, and keeps it for the principal.
+    /// Returns `None` if the result is passed on unchanged.
+    pub(in crate::proxy) async fn cut(
+        &self,
+        principal: Principal,
+        rules: PreviewRules,
+        result: Raw,
+    ) -> Option<Cut> {
+        let permit = self.cuts.clone().acquire_owned().await.ok()?;
+        let (table, hasher) = (self.table.clone(), self.hasher.clone());
+        let cutting = run_blocking(move || {
+            // The work goes on if the host cancels its request.
+            let _permit = permit;
+            let content = Content::above(rules.limit, &result)?;
+            // The text of the result is in `content`.
+            drop(result);
+            let id = keep(&table, &hasher, principal, &content);
+            let preview = rules.compose(&content, id.as_deref());
+            Some(Cut { preview, is_kept: id.is_some() })
+        });
+        cutting.await.flatten()
+    }
+
+    /// Returns a part of a result of the principal.
+    ///
+    /// # Errors
+    /// If the result is not kept, or has no such part.
+    pub(in crate::proxy) async fn read(
+        &self,
+        principal: Principal,
+        id: &str,
+        part: ResultPart,
+    ) -> Result<Excerpt, String> {
+        let found = self.table.lock().get(principal, id, Instant::now()).cloned();
+        let Some(kept) = found else {
+            return Err("the result is unknown or has been discarded; call the tool again".into());
+        };
+        let permits = match part {
+            ResultPart::Page(_) => None,
+            ResultPart::Grep { .. } | ResultPart::JsonPath { .. } => {
+                let own = self.own_searches(principal).acquire_owned().await;
+                Some((own, self.searches.clone().acquire_owned().await))
+            }
+        };
+        let table = self.table.clone();
+        let reading = run_blocking(move || {
+            let _permits = permits;
+            let expired = table.lock().remove_expired(Instant::now());
+            drop(expired);
+            kept.read(&part)
+        });
+        reading.await.unwrap_or_else(|| Err("dormouse is ending".into()))
+    }
+
+    fn own_searches(&self, principal: Principal) -> Arc<Semaphore> {
+        let mut all = self.own_searches.lock();
+        let own = all.entry(principal);
+        own.or_insert_with(|| Arc::new(Semaphore::new(MAX_OWN_SEARCHES))).clone()
+    }
+
+    /// Forgets the results of a principal that has ended.
+    #[must_use = "dropping them may block"]
+    pub(in crate::proxy) fn forget(&self, principal: Principal) -> RemovedResults {
+        self.own_searches.lock().remove(&principal);
+        self.table.lock().forget(principal)
+    }
+}
+
+/// Keeps a result. Returns its id: that of an equal result if there is one; `None` if there is no
+/// room. May block.
+fn keep(
+    table: &Table,
+    hasher: &RandomState,
+    principal: Principal,
+    content: &Content,
+) -> Option<String> {
+    let text = &content.text;
+    let hash = hasher.hash_one((text, content.json_place()));
+    let fingerprint = Fingerprint { bytes: text.len(), hash };
+    if !table.lock().has_room_for(text.len()) {
+        return None;
+    }
+    let known = table.lock().renew(principal, fingerprint, Instant::now());
+    if known.is_some() {
+        return known;
+    }
+    let kept = KeptResult::keep(content).inspect_err(
+        |error| tracing::warn!(%error, "cannot keep a large result in a temporary file"),
+    );
+    let (id, kept) = (random_token::<9>(), Arc::new(kept.ok()?));
+    let removed = table.lock().put(principal, id.clone(), (fingerprint, kept), Instant::now());
+    drop(removed);
+    Some(id)
+}
