@@ -16,7 +16,10 @@ use super::{arguments::Arguments, candidates, help};
 pub(super) fn command() -> Command {
     // Completion reads the config, which reads the shared flags: they cannot name it themselves.
     let profiles = ArgValueCandidates::new(candidates::profiles);
-    let command = Arguments::command().mut_arg("profile", |flag| flag.add(profiles));
+    let command = Arguments::command().mut_args(|flag| match flag.get_id().as_str() {
+        "profile" => flag.add(profiles.clone()),
+        _ => flag,
+    });
     let shared: Vec<Arg> = shared(&command).cloned().collect();
     help::by_topic(command.mut_subcommands(|subcommand| {
         let name = subcommand.get_name().to_owned();

@@ -7,17 +7,9 @@ const MAX_COMPARED_CHARS: usize = 128;
 
 /// Returns the known names that are most similar to `name`, best first; at most three.
 pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    // The time of a comparison grows with the square of a name's length.
-    let compared = |name: &str| shortened(name, MAX_COMPARED_CHARS).to_lowercase();
     let name = compared(name);
-    let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_owned();
-    let wanted = bare(&name);
     let mut near: Vec<(f64, String)> = known
-        .map(|known| {
-            let other = compared(&known);
-            let whole = strsim::jaro_winkler(&name, &other);
-            (whole.max(strsim::jaro_winkler(&wanted, &bare(&other))), known)
-        })
+        .map(|known| (likeness(&name, &compared(&known)), known))
         .filter(|(likeness, _)| *likeness > 0.8)
         .collect();
     // The sort is stable, so that equally similar names keep config order.
@@ -26,4 +18,19 @@ pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Ve
         .take(3)
         .map(|(_, name)| visible(&shortened(&name, MAX_COMPARED_CHARS)))
         .collect()
+}
+
+/// Returns the name in the form in which names are compared.
+fn compared(name: &str) -> String {
+    // The time of a comparison grows with the square of a name's length.
+    shortened(name, MAX_COMPARED_CHARS).to_lowercase().replace("__", "/")
+}
+
+/// Returns how similar two names are, from 0 to 1.
+fn likeness(name: &str, other: &str) -> f64 {
+    let split = |name| str::rsplit_once(name, ['/', ':']).unwrap_or(("", name));
+    let ((server, tool), (other_server, other_tool)) = (split(name), split(other));
+    let of_tools = strsim::jaro_winkler(tool, other_tool);
+    // A server's name must not make all of its tools similar.
+    if server == other_server { of_tools } else { of_tools.max(strsim::jaro_winkler(name, other)) }
 }

@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
         ],
     ),
     ("policy", &["config", "wire", "base"]),
-    ("surface", &["catalog", "config", "protocol", "wire", "base"]),
+    ("surface", &["policy", "catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),
     ("auth", &["protocol", "wire", "config", "store", "base"]),
