@@ -1,11 +1,15 @@
 //! Thin typed views of the items that a server lists; each keeps its definition as raw text.
 
-use crate::wire::{Raw, edit};
+use crate::{
+    protocol::ToolAnnotations,
+    wire::{Raw, edit},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     pub name: String,
     pub description: String,
+    pub annotations: ToolAnnotations,
     pub raw: Raw,
 }
 
@@ -79,6 +83,7 @@ impl Item for Tool {
         Some(Self {
             name: name(raw, "name")?,
             description: edit::get_str(raw, "description").unwrap_or_default(),
+            annotations: ToolAnnotations::of(raw),
             raw: raw.detached(),
         })
     }

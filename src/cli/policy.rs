@@ -12,6 +12,7 @@ use crate::{
     catalog::ToolState,
     config::{Config, ConfigEdit, ConfigFile, ServerConfig, Verdict},
     policy::{Decision, RuleAddition, RuleList, RuleLists, RulePlace, ToolCall},
+    protocol::ToolAnnotations,
     wire::{self, Raw},
 };
 
@@ -57,8 +58,8 @@ fn check(
     let lists = lists(&config, wanted.server);
     let malformed =
         |cause| anyhow!("the policy refuses this malformed call of {}: {cause}", visible(tool));
-    let call = ToolCall::read(&wanted.server.name, &params, &wanted.definition);
-    let call = call.map_err(malformed)?.of_changed_tool(wanted.is_blocked);
+    let call = ToolCall::read(&wanted.server.name, &params).map_err(malformed)?;
+    let call = call.annotated(wanted.annotations).of_changed_tool(wanted.is_blocked);
     let decision = lists.decide(&call).map_err(malformed)?;
     if json {
         let checked = CheckedCall {
@@ -108,8 +109,8 @@ fn allow(
     let config = settings::parse(&file, options)?;
     let wanted = WantedTool::find(&file, &config, tool)?;
     let params = Raw::encode(&json!({"name": wanted.tool}));
-    let call = ToolCall::read(&wanted.server.name, &params, &wanted.definition)?;
-    let call = call.of_changed_tool(wanted.is_blocked);
+    let call = ToolCall::read(&wanted.server.name, &params)?;
+    let call = call.annotated(wanted.annotations).of_changed_tool(wanted.is_blocked);
     let name = visible(call.full_name());
     let decision = lists(&config, wanted.server).decide(&call)?;
     let places: Vec<&RulePlace> =
@@ -161,8 +162,7 @@ fn lists<'a>(config: &'a Config, server: &'a ServerConfig) -> RuleLists<'a> {
 struct WantedTool<'a> {
     server: &'a ServerConfig,
     tool: String,
-    /// The last known definition; an empty object if there is none.
-    definition: Raw,
+    annotations: ToolAnnotations,
     is_known: bool,
     /// True if it has changed, and has to be approved before it can be called.
     is_blocked: bool,
@@ -189,13 +189,13 @@ impl<'a> WantedTool<'a> {
             let known = record.catalog.tools.iter().find(|known| known.name == *tool)?;
             let mut tools = inventory.tools.iter();
             let is_blocked = tools.any(|it| it.name == *tool && it.state == ToolState::Blocked);
-            let (tool, definition) = ((*tool).to_owned(), known.raw.clone());
-            Some(Self { server, tool, definition, is_known: true, is_blocked })
+            let (tool, annotations) = ((*tool).to_owned(), known.annotations);
+            Some(Self { server, tool, annotations, is_known: true, is_blocked })
         });
         let unknown = || {
             let (server, tool) = candidates.first()?;
-            let (tool, definition) = ((*tool).to_owned(), Raw::empty_object());
-            Some(Self { server, tool, definition, is_known: false, is_blocked: false })
+            let (tool, annotations) = ((*tool).to_owned(), ToolAnnotations::default());
+            Some(Self { server, tool, annotations, is_known: false, is_blocked: false })
         };
         known.or_else(unknown).ok_or_else(|| {
             UsageError(format!("{written:?} names no server: write SERVER/TOOL")).into()

@@ -9,37 +9,45 @@ use wildmatch::WildMatch;
 /// A name, or a glob in which `*` stands for any characters and `?` for one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NamePattern {
-    written: String,
-    /// The characters before the first wildcard. Most names of other servers differ in them, and
-    /// are told apart without the glob.
-    prefix: String,
-    /// The characters after the last wildcard, for the same reason; empty for a name.
-    suffix: String,
-    /// The part from the first wildcard on; `None` for a name.
-    rest: Option<WildMatch>,
+    written: Box<str>,
+    /// `None` for a name.
+    glob: Option<Glob>,
+    has_slash: bool,
+}
+
+/// The parts of a glob. Most names differ from it at the start or at the end, and both are parts of
+/// the written text, so that telling them apart reads one place of memory.
+#[derive(Clone, Debug, PartialEq)]
+struct Glob {
+    /// Number of bytes before the first wildcard.
+    start: usize,
+    /// Number of bytes after the last wildcard.
+    end: usize,
+    /// The part between them; `None` for a single `*`, which matches everything.
+    middle: Option<Box<WildMatch>>,
 }
 
 impl NamePattern {
     pub(crate) fn new(written: &str) -> Self {
-        let start = written.find(['*', '?']);
-        let prefix = written[..start.unwrap_or(written.len())].to_owned();
-        let end = written.rfind(['*', '?']);
-        let suffix = end.map_or_else(String::new, |end| written[end + 1..].to_owned());
-        let rest = start.map(|start| WildMatch::new(&written[start..]));
-        Self { written: written.to_owned(), prefix, suffix, rest }
+        let has_slash = written.contains('/');
+        Self { written: written.into(), glob: Glob::of(written), has_slash }
     }
 
     pub(crate) fn matches(&self, name: &str) -> bool {
-        match (name.strip_prefix(self.prefix.as_str()), &self.rest) {
-            (None, _) => false,
-            (Some(rest), None) => rest.is_empty(),
-            (Some(rest), Some(glob)) => rest.ends_with(&self.suffix) && glob.matches(rest),
-        }
+        let Some(Glob { start, end, middle }) = &self.glob else { return *self.written == *name };
+        let (start, end) = (&self.written[..*start], &self.written[self.written.len() - *end..]);
+        let rest = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+        rest.is_some_and(|rest| middle.as_ref().is_none_or(|middle| middle.matches(rest)))
     }
 
     /// Returns whether a name that begins with `start` can match.
     pub(crate) fn may_begin_with(&self, start: &str) -> bool {
-        self.prefix.starts_with(start) || (self.is_glob() && start.starts_with(&self.prefix))
+        let before_wildcards = match &self.glob {
+            Some(glob) => &self.written[..glob.start],
+            None => &self.written,
+        };
+        before_wildcards.starts_with(start)
+            || (self.is_glob() && start.starts_with(before_wildcards))
     }
 
     /// Returns the pattern as it is written in the config.
@@ -47,9 +55,25 @@ impl NamePattern {
         &self.written
     }
 
+    /// Returns whether the pattern is written with a `/`.
+    pub(crate) fn has_slash(&self) -> bool {
+        self.has_slash
+    }
+
     /// Returns whether the pattern names more than one name.
     pub(crate) fn is_glob(&self) -> bool {
-        self.rest.is_some()
+        self.glob.is_some()
+    }
+}
+
+impl Glob {
+    /// Returns the parts of a glob; `None` for a text without wildcards.
+    fn of(written: &str) -> Option<Self> {
+        let start = written.find(['*', '?'])?;
+        let (before_last, end) = written.rsplit_once(['*', '?'])?;
+        let middle = &written[start..=before_last.len()];
+        let middle = (middle != "*").then(|| Box::new(WildMatch::new(middle)));
+        Some(Self { start, end: end.len(), middle })
     }
 }
 

@@ -2,13 +2,11 @@
 //!
 //! This module does not know how a call reached dormouse, nor how a user is asked.
 
-mod annotations;
 mod decision;
 mod rule_addition;
 mod rule_lists;
 mod tool_call;
 
-pub(crate) use annotations::Annotations;
 pub(crate) use decision::{Decider, Decision, RuleList, RulePlace};
 pub(crate) use rule_addition::{NoAddition, RuleAddition};
 pub(crate) use rule_lists::RuleLists;

@@ -39,7 +39,7 @@ impl<'a> RuleLists<'a> {
         let of_profile = self.profile.as_ref().map_or(&[][..], |(_, rules)| rules);
         let mut general = self.all.iter().chain(of_profile);
         !own.is_empty()
-            || general.any(|rule| !is_full_name(rule) || rule.tools.may_begin_with(&start))
+            || general.any(|rule| !rule.has_full_name() || rule.tools.may_begin_with(&start))
     }
 
     /// Returns the rule at a place.
@@ -123,12 +123,7 @@ impl<'a> RuleLists<'a> {
 /// by its own name.
 fn is_about(call: &ToolCall, rule: &PolicyRule, longer_names: &[String]) -> bool {
     call.is_named(rule)
-        || is_full_name(rule) && longer_names.iter().any(|name| rule.tools.matches(name))
-}
-
-/// Returns whether a rule of a list for all servers names tools as `server/tool`.
-pub(super) fn is_full_name(rule: &PolicyRule) -> bool {
-    rule.tools.as_str().contains('/')
+        || rule.has_full_name() && longer_names.iter().any(|name| rule.tools.matches(name))
 }
 
 /// Returns the verdict of the first rule that matches.

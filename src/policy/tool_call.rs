@@ -1,11 +1,11 @@
 //! A call of a tool as rules see it.
 
-use std::{collections::HashSet, sync::OnceLock};
+use std::sync::OnceLock;
 
-use super::Annotations;
 use crate::{
     base::is_same_ignoring_case,
-    config::PolicyRule,
+    config::{PolicyRule, ToolHints},
+    protocol::ToolAnnotations,
     wire::{Raw, edit},
 };
 
@@ -20,8 +20,7 @@ pub(crate) struct ToolCall {
     full_name: String,
     arguments: Raw,
     argument_members: Vec<Argument>,
-    definition: Raw,
-    annotations: OnceLock<Annotations>,
+    annotations: ToolAnnotations,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
     requires_read_only: bool,
     /// True if the tool differs from what the user has approved, and `pin` is `block`.
@@ -58,18 +57,17 @@ pub(crate) enum MalformedCall {
 }
 
 impl ToolCall {
-    /// Reads the `params` of a `tools/call` as a server gets them. `definition` is the tool's, or
-    /// an empty object if it is not known.
+    /// Reads the `params` of a `tools/call` as a server gets them.
     ///
     /// # Errors
     /// If the server may read another tool or other arguments than the rules would.
-    pub(crate) fn read(
-        server: &str,
-        params: &Raw,
-        definition: &Raw,
-    ) -> Result<Self, MalformedCall> {
-        check_spelling(&distinct_members(params)?)?;
-        let [name, arguments] = edit::get_each(params, READ_MEMBERS);
+    pub(crate) fn read(server: &str, params: &Raw) -> Result<Self, MalformedCall> {
+        let members = distinct_members(params)?;
+        check_spelling(&members)?;
+        let [name, arguments] = READ_MEMBERS.map(|read| {
+            let (_, value) = members.iter().find(|(written, _)| written == read)?;
+            Some(value.clone())
+        });
         let name = name.filter(Raw::is_string).ok_or(MalformedCall::Unnamed)?;
         let tool: String =
             name.read().map_err(|_| MalformedCall::Unreadable(READ_MEMBERS[0].to_owned()))?;
@@ -83,11 +81,15 @@ impl ToolCall {
             tool,
             argument_members: Argument::all_of(&arguments)?,
             arguments,
-            definition: definition.clone(),
-            annotations: OnceLock::new(),
+            annotations: ToolAnnotations::default(),
             requires_read_only: false,
             has_changed: false,
         })
+    }
+
+    /// Sets the annotations of the tool, which count as missing before.
+    pub(crate) fn annotated(self, annotations: ToolAnnotations) -> Self {
+        Self { annotations, ..self }
     }
 
     /// Demands that the tool is marked as read-only.
@@ -123,11 +125,7 @@ impl ToolCall {
 
     /// Returns whether the tool lacks the annotation that the agent has asked for.
     pub(super) fn lacks_read_only(&self) -> bool {
-        self.requires_read_only && !self.annotations().read_only
-    }
-
-    fn annotations(&self) -> Annotations {
-        *self.annotations.get_or_init(|| Annotations::of(&self.definition))
+        self.requires_read_only && !self.annotations.read_only
     }
 
     /// Returns whether a rule in the entry of the server is about the tool.
@@ -137,8 +135,7 @@ impl ToolCall {
 
     /// Returns whether a rule of a list for all servers is about the tool.
     pub(super) fn is_named(&self, rule: &PolicyRule) -> bool {
-        let is_full = rule.tools.as_str().contains('/');
-        rule.tools.matches(if is_full { &self.full_name } else { &self.tool })
+        rule.tools.matches(if rule.has_full_name() { &self.full_name } else { &self.tool })
     }
 
     /// Returns whether the call meets the conditions of a rule that is about the tool.
@@ -146,7 +143,7 @@ impl ToolCall {
     /// # Errors
     /// If servers may read an argument that the rule names in another way than dormouse.
     pub(super) fn meets(&self, rule: &PolicyRule) -> Result<bool, MalformedCall> {
-        if !rule.when.are_any() && !self.annotations().have(rule.when) {
+        if !has(self.annotations, rule.when) {
             return Ok(false);
         }
         for (name, pattern) in &rule.arguments {
@@ -185,12 +182,24 @@ impl Argument {
     }
 }
 
+/// Returns whether a tool has all wanted properties.
+fn has(annotations: ToolAnnotations, wanted: ToolHints) -> bool {
+    let pairs = [
+        (wanted.read_only, annotations.read_only),
+        (wanted.destructive, annotations.destructive),
+        (wanted.idempotent, annotations.idempotent),
+        (wanted.open_world, annotations.open_world),
+    ];
+    pairs.into_iter().all(|(wanted, has)| wanted.is_none_or(|wanted| wanted == has))
+}
+
 /// Returns the members of an object, after a check that no two have the same name.
 fn distinct_members(object: &Raw) -> Result<Vec<(String, Raw)>, MalformedCall> {
     let members = edit::entries(object);
-    let mut seen = HashSet::new();
-    match members.iter().find(|(name, _)| !seen.insert(name)) {
-        Some((name, _)) => Err(MalformedCall::Repeated(name.clone())),
+    let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    match names.array_windows().find(|[one, next]| one == next) {
+        Some([name, _]) => Err(MalformedCall::Repeated((*name).to_owned())),
         None => Ok(members),
     }
 }
@@ -212,7 +221,7 @@ mod tests {
 
     fn read(params: &str) -> Result<ToolCall, MalformedCall> {
         let params = Raw::parse(params.to_owned()).unwrap();
-        ToolCall::read("a", &params, &Raw::empty_object())
+        ToolCall::read("a", &params)
     }
 
     #[test]
@@ -242,6 +251,21 @@ mod tests {
         for arguments in [r#"{"TOKEN": "x"}"#, r#"{"to\u212aen": "x"}"#] {
             let error = matches(arguments).unwrap_err();
             assert!(matches!(error, MalformedCall::MisspeltArgument { .. }), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn every_property_that_a_rule_wants_is_demanded() {
+        for (when, expected) in [
+            (r#"{"destructive": true, "openWorld": true}"#, true),
+            (r#"{"readOnly": false, "idempotent": false}"#, true),
+            (r#"{"destructive": true, "readOnly": true}"#, false),
+            (r#"{"idempotent": true}"#, false),
+            (r#"{"openWorld": false}"#, false),
+        ] {
+            let rule = serde_json::from_str(&format!(r#"{{"when": {when}, "then": "deny"}}"#));
+            let bare = read(r#"{"name": "x"}"#).unwrap();
+            assert_eq!(bare.meets(&rule.unwrap()), Ok(expected), "{when}");
         }
     }
 

@@ -15,6 +15,7 @@ mod pagination;
 mod relayed_handshake;
 pub(crate) mod request_headers;
 pub(crate) mod task;
+mod tool_annotations;
 mod trace_context;
 
 pub use era::Era;
@@ -23,6 +24,7 @@ pub(crate) use implementation::{client_meta, implementation};
 pub(crate) use level::LogLevel;
 pub(crate) use pagination::{has_cursor, next_cursor};
 pub(crate) use relayed_handshake::introduced;
+pub(crate) use tool_annotations::ToolAnnotations;
 pub(crate) use trace_context::TraceContext;
 
 pub use handshake::Greeting;

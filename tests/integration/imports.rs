@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "config", "store", "base",
         ],
     ),
-    ("policy", &["config", "wire", "base"]),
+    ("policy", &["config", "protocol", "wire", "base"]),
     ("surface", &["policy", "catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),

@@ -116,11 +116,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{catalog::Tool, wire::Raw};
+    use crate::{
+        catalog::{Item as _, Tool},
+        wire::Raw,
+    };
 
     fn tool(name: &str, description: &str) -> Tool {
-        let raw = Raw::encode(&json!({"name": name, "description": description}));
-        Tool { name: name.to_owned(), description: description.to_owned(), raw }
+        let definition = json!({"name": name, "description": description, "inputSchema": {}});
+        Tool::read(&Raw::encode(&definition)).unwrap()
     }
 
     #[test]

@@ -34,6 +34,13 @@ pub(crate) struct PolicyRule {
     pub reason: Option<String>,
 }
 
+impl PolicyRule {
+    /// Returns whether a rule of a list for all servers names tools as `server/tool`.
+    pub(crate) fn has_full_name(&self) -> bool {
+        self.tools.has_slash()
+    }
+}
+
 /// The answer of a policy to a call, from the least strict to the strictest.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,

@@ -16,14 +16,14 @@ use crate::{
     catalog::ServerId,
     config::{ServerConfig, Settings, Verdict, Wrapping},
     policy::{RuleLists, ToolCall},
-    protocol::method,
+    protocol::{ToolAnnotations, method},
     proxy::{
         Fleet,
         consents::{CallKey, UsedConsent},
         events::PolicyEffect,
         instance::Instance,
     },
-    wire::{Raw, edit},
+    wire::Raw,
 };
 
 /// Maximum number of times that the user is asked about one call. A server that is replaced while
@@ -141,23 +141,18 @@ fn judge(fleet: &Fleet, call: &Call<'_>) -> Result<Permission, ForwardError> {
     let server = &slot.config.name;
     let malformed = |cause| Denial::Malformed { server: server.clone(), cause };
     let params = call.params.clone().unwrap_or_else(Raw::empty_object);
-    let definition = find_definition(fleet, call.server, &params);
-    let known = definition.clone().unwrap_or_else(Raw::empty_object);
-    let asked = ToolCall::read(server, &params, &known).map_err(malformed)?;
-    let asked = asked.requiring_read_only(call.requires_read_only);
-    let tool = asked.full_name().to_owned();
-    if definition.is_none() {
-        // A server that was replaced meanwhile has no list yet: the request is evaluated again,
-        // which loads it.
-        let unlisted = || Denial::Unlisted { tool }.into();
-        let error =
-            if has_list(fleet, call.server) { unlisted() } else { ForwardError::Superseded };
-        return Err(error);
-    }
+    let asked = ToolCall::read(server, &params).map_err(malformed)?;
+    let Some(annotations) = annotations(fleet, call.server, asked.tool()) else {
+        return Err(unlisted(fleet, call.server, &asked));
+    };
+    let asked = asked.annotated(annotations).requiring_read_only(call.requires_read_only);
     let decision = lists.decide(&asked).map_err(malformed)?;
     match decision.verdict {
         Verdict::Allow => permitted(None),
-        Verdict::Deny => Err(Denial::Rule { tool, decision }.into()),
+        Verdict::Deny => {
+            let tool = asked.full_name().to_owned();
+            Err(Denial::Rule { tool, decision }.into())
+        }
         Verdict::Ask => {
             let key = CallKey::of(Instance::shared(call.server, slot.version), &asked);
             permitted(Some(AskedCall { key, call: asked, decision }))
@@ -171,18 +166,23 @@ fn lists<'a>(settings: &'a Settings, config: &'a ServerConfig, call: &Call<'_>) 
     RuleLists::of(settings, config, profile.as_ref())
 }
 
-/// Returns whether the tools of a server are known.
-fn has_list(fleet: &Fleet, server: ServerId) -> bool {
-    fleet.board.snapshot().offers_of(server).any(|(_, offer)| offer.exposed().is_some())
+/// Returns the reason against a call of a tool that the server does not list.
+fn unlisted(fleet: &Fleet, server: ServerId, call: &ToolCall) -> ForwardError {
+    let snapshot = fleet.board.snapshot();
+    if snapshot.offers_of(server).any(|(_, offer)| offer.exposed().is_some()) {
+        return Denial::Unlisted { tool: call.full_name().to_owned() }.into();
+    }
+    // A server that was replaced meanwhile has no list yet: the request is evaluated again, which
+    // loads it.
+    ForwardError::Superseded
 }
 
-/// Returns the definition of a tool by the server's own name for it, if the server lists it.
-fn find_definition(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
-    let name = edit::get_str(params, "name")?;
+/// Returns the annotations of a tool by the server's own name for it, if the server lists it.
+fn annotations(fleet: &Fleet, server: ServerId, name: &str) -> Option<ToolAnnotations> {
     let snapshot = fleet.board.snapshot();
     let mut listed = snapshot.offers_of(server).filter_map(|(_, offer)| offer.exposed());
     listed.find_map(|exposed| {
         let tools = &exposed.whole.tools;
-        tools.iter().find(|tool| tool.name == name).map(|tool| tool.raw.clone())
+        tools.iter().find(|tool| tool.name == name).map(|tool| tool.annotations)
     })
 }
