@@ -118,6 +118,8 @@ impl KeptResults {
 
     fn own_searches(&self, principal: Principal) -> Arc<Semaphore> {
         let mut all = self.own_searches.lock();
+        // Principals without a search leave nothing behind: those of modern hosts never end.
+        all.retain(|_, own| Arc::strong_count(own) > 1);
         let own = all.entry(principal);
         own.or_insert_with(|| Arc::new(Semaphore::new(MAX_OWN_SEARCHES))).clone()
     }
@@ -125,7 +127,6 @@ impl KeptResults {
     /// Forgets the results of a principal that has ended.
     #[must_use = "dropping them may block"]
     pub(in crate::proxy) fn forget(&self, principal: Principal) -> RemovedResults {
-        self.own_searches.lock().remove(&principal);
         self.table.lock().forget(principal)
     }
 }
@@ -155,4 +156,20 @@ fn keep(
     let removed = table.lock().put(principal, id.clone(), (fingerprint, kept), Instant::now());
     drop(removed);
     Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn searches_of_one_session_wait_for_each_other_and_leave_nothing_behind() {
+        let (results, one, other) = (KeptResults::default(), Principal::new(), Principal::new());
+        let searching = results.own_searches(one).acquire_owned().await.unwrap();
+        assert_eq!(results.own_searches(one).available_permits(), 0);
+        assert_eq!(results.own_searches(other).available_permits(), 1);
+        drop(searching);
+        assert_eq!(results.own_searches(one).available_permits(), 1);
+        assert_eq!(results.own_searches.lock().len(), 1);
+    }
 }
