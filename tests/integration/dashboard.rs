@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, faults::not_tested, http_client};
+use crate::support::{Host, Proxy, Server, http_client, not_tested};
 
 /// A token that opens the metrics.
 const TOKEN: &str = "of-operators";

@@ -1,7 +1,7 @@
 //! Secrets stay in their places: each place for a secret holds a canary, and no other place may
 //! contain one.
 
-use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Stdio};
+use std::{path::Path, process::Stdio};
 
 use axum::{
     http::{StatusCode, header},
@@ -157,6 +157,8 @@ async fn no_core_is_dumped() {
 /// Returns whether a server that is aborted after its first answer dumps a core.
 #[cfg(target_os = "linux")]
 async fn is_dumped(command: &[&str]) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
     let directory = tempfile::tempdir().unwrap();

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{
-    Collector, DaemonHome, Host, Proxy, Server, attribute, faults::not_tested, http_client,
-    remote::Remote,
+    Collector, DaemonHome, Host, Proxy, Server, attribute, http_client, not_tested, remote::Remote,
 };
 
 /// The trace and the span that a host names.

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, DaemonHome, Host, Proxy, Server, User, eventually,
-    faults::{FakeClock, not_tested},
+    Authority, DaemonHome, Host, Proxy, Server, User, eventually, faults::FakeClock, not_tested,
     redacted, text_of,
 };
 

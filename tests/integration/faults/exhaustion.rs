@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Cases, Host, Program, Proxy, Server, eventually,
-    faults::{ControlGroup, DescriptorShortage, not_tested},
-    fixture, peak_memory, redacted,
+    faults::{ControlGroup, DescriptorShortage},
+    fixture, not_tested, peak_memory, redacted,
     remote::{RecordedRequest, Remote, events, reply},
     text_of,
 };

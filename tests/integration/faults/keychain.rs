@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{
     Authority, User,
-    faults::{BusFault, FaultyBus, RealKeychain, not_tested},
-    redacted,
+    faults::{BusFault, FaultyBus, RealKeychain},
+    not_tested, redacted,
 };
 
 /// Maximum time for a command that finds a keychain that does not answer.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Host, Proxy, Server,
-    faults::{Namespace, PacketLoss, SlowLink, isolated, not_tested},
+    faults::{Namespace, PacketLoss, SlowLink, isolated},
+    not_tested,
     remote::{RecordedRequest, Remote, events, json_text, reply},
     text_of,
 };

@@ -11,7 +11,7 @@ mod network;
 pub use clock::FakeClock;
 pub use control_group::ControlGroup;
 pub use descriptors::DescriptorShortage;
-pub use isolation::{Namespace, isolated, not_tested};
+pub use isolation::{Namespace, isolated};
 pub use keychain::{BusFault, FaultyBus, RealKeychain};
 pub use mounts::{ReadOnly, SmallDisk};
 pub use network::{PacketLoss, SlowLink};

@@ -10,6 +10,7 @@ mod home;
 mod host;
 mod http;
 mod lines;
+mod not_tested;
 mod page;
 mod processes;
 mod program;
@@ -28,11 +29,14 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
 pub use collector::{Collector, attribute};
-pub use daemon::{DaemonHome, by_daemon, echo};
+#[cfg(target_os = "linux")]
+pub use daemon::echo;
+pub use daemon::{DaemonHome, by_daemon};
 pub use golden::Golden;
 pub use home::{AppFixture, Home, USER_CONFIG, app_files};
 pub use host::{Host, ModernHost, text_of};
 pub use http::{client as http_client, client_builder as http_client_builder};
+pub use not_tested::not_tested;
 pub use page::{OpenPage, Page};
 pub use processes::{descendants, eventually, is_alive, peak_memory};
 pub use program::Program;

@@ -1,21 +1,13 @@
 //! Threads with namespaces of their own.
 
-use std::{env, fmt::Display, panic::resume_unwind, process::Command, thread};
+use std::{panic::resume_unwind, process::Command, thread};
 
 use nix::{
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
 };
 
-/// If this variable is set, a test fails on a machine that cannot have its fault.
-const REQUIRED: &str = "DORMOUSE_FAULTS_REQUIRED";
-
-/// Reports that a test ends here, since this machine cannot have its fault.
-#[track_caller]
-pub fn not_tested(why: impl Display) {
-    assert!(env::var_os(REQUIRED).is_none(), "not tested: {why}");
-    eprintln!("not tested: {why}");
-}
+use crate::support::not_tested;
 
 #[derive(Clone, Copy)]
 pub enum Namespace {
