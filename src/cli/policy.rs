@@ -1,6 +1,6 @@
 //! `dormouse policy`: show which rule decides about a call, and allow a tool.
 
-use std::process::ExitCode;
+use std::{cmp::Reverse, process::ExitCode};
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::{
     base::visible,
     catalog::ToolState,
     config::{Config, ConfigEdit, ConfigFile, ServerConfig, Verdict},
-    policy::{Decision, RuleAddition, RuleList, RuleLists, RulePlace, ToolCall},
+    policy::{Decider, Decision, MalformedCall, RuleList, RuleLists, RulePlace, ToolCall},
     protocol::ToolAnnotations,
     wire::{self, Raw},
 };
@@ -59,14 +59,15 @@ fn check(
     let malformed =
         |cause| anyhow!("the policy refuses this malformed call of {}: {cause}", visible(tool));
     let call = ToolCall::read(&wanted.server.name, &params).map_err(malformed)?;
-    let call = call.annotated(wanted.annotations).of_changed_tool(wanted.is_blocked);
-    let decision = lists.decide(&call).map_err(malformed)?;
+    let call = call.annotated(wanted.annotations);
+    let decision = wanted.decide(&lists, &call).map_err(malformed)?;
     if json {
+        let message = decision.by.message(call.server(), call.tool());
         let checked = CheckedCall {
             tool: call.full_name(),
             verdict: decision.verdict,
             rule: decision.place().map(ToString::to_string),
-            reason: decision.reason.as_deref(),
+            reason: message.as_deref().or(decision.reason.as_deref()),
             is_known: wanted.is_known,
         };
         outln!("{}", super::output::json(&checked)?);
@@ -110,30 +111,32 @@ fn allow(
     let wanted = WantedTool::find(&file, &config, tool)?;
     let params = Raw::encode(&json!({"name": wanted.tool}));
     let call = ToolCall::read(&wanted.server.name, &params)?;
-    let call = call.annotated(wanted.annotations).of_changed_tool(wanted.is_blocked);
+    let call = call.annotated(wanted.annotations);
     let name = visible(call.full_name());
-    let decision = lists(&config, wanted.server).decide(&call)?;
+    let decision = wanted.decide(&lists(&config, wanted.server), &call)?;
     let places: Vec<&RulePlace> =
         if rules.is_empty() { decision.places().collect() } else { rules.iter().collect() };
-    if let Some(message) = decision.message().filter(|_| places.is_empty()) {
-        bail!("no rule can allow {name}: {message}");
-    }
     if places.is_empty() {
+        if let Some(message) = decision.by.message(call.server(), call.tool()) {
+            bail!("no rule can allow {name}: {message}");
+        }
         outln!(
             "{name} is allowed without arguments ({}); --rule makes an exception to a rule",
             visible(&decision.by.to_string())
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let mut additions = Vec::new();
-    for place in places {
-        let addition = lists_with(&config, wanted.server, place)?.addition(&call, place);
-        additions.push(addition.map_err(|why| UsageError(format!("cannot allow {name}: {why}")))?);
+    let mut exceptions = Vec::new();
+    for place in &places {
+        let exception = lists_with(&config, wanted.server, place)?.exception(&call, place);
+        let refused = |why| UsageError(format!("cannot allow {name}: {why}"));
+        exceptions.push(exception.map_err(refused)?);
     }
-    let names: Vec<String> = additions.iter().map(|it| visible(&it.before().to_string())).collect();
-    // An addition moves the later rules of its list.
-    additions.sort_by_key(|addition| std::cmp::Reverse(addition.before().position));
-    let edits: Vec<ConfigEdit> = additions.into_iter().map(RuleAddition::edit).collect();
+    let names: Vec<String> = places.iter().map(|place| visible(&place.to_string())).collect();
+    // An exception moves the later rules of its list.
+    exceptions.sort_by_key(|exception| Reverse(exception.position));
+    let edits = exceptions.into_iter().map(|exception| ConfigEdit::AddRule(Box::new(exception)));
+    let edits: Vec<ConfigEdit> = edits.collect();
     let path = file.path.clone();
     edit::make_all(options, file, &edits, dry_run)?;
     if !dry_run {
@@ -169,6 +172,11 @@ struct WantedTool<'a> {
 }
 
 impl<'a> WantedTool<'a> {
+    /// Returns the verdict on a call of the tool.
+    fn decide(&self, lists: &RuleLists<'_>, call: &ToolCall) -> Result<Decision, MalformedCall> {
+        if self.is_blocked { Ok(Decision::denied_by(Decider::Pin)) } else { lists.decide(call) }
+    }
+
     /// Finds `server/tool`, `server__tool` or `server/toolset/tool`. The longest name of a server
     /// wins, and a tool whose definition is known.
     fn find(file: &ConfigFile, config: &'a Config, written: &str) -> anyhow::Result<Self> {

@@ -9,10 +9,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{config_source::ConfigSource, first_run, follow, settings};
 use crate::{
     auth::Auth,
-    config::ParsedConfig,
+    config::{ConfigEdit, ParsedConfig, RuleException},
     control::{self, ApiState, ChangeSender, ConfigChange},
-    policy::RuleAddition,
-    proxy::{Fleet, RuleWriter},
+    proxy::{Fleet, RuleNotWritten, RuleWriter},
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
@@ -81,12 +80,18 @@ impl ServedFleet {
 struct ConfigRules(ChangeSender);
 
 impl RuleWriter for ConfigRules {
-    fn add_rules(&self, additions: Vec<RuleAddition>) -> BoxFuture<'static, Result<(), String>> {
+    fn add(
+        &self,
+        exceptions: Vec<RuleException>,
+    ) -> BoxFuture<'static, Result<(), RuleNotWritten>> {
         let changes = self.0.clone();
         async move {
-            for addition in additions {
-                let made = changes.make(ConfigChange::Edit(addition.edit())).await;
-                made.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+            for exception in exceptions {
+                let edit = ConfigEdit::AddRule(Box::new(exception));
+                let made = changes.make(ConfigChange::Edit(edit)).await;
+                made.map_err(|error| {
+                    RuleNotWritten::Config(format!("{:#}", anyhow::Error::from(error)))
+                })?;
             }
             Ok(())
         }

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, PolicyRule,
-    Problem, Profiles, ServerConfig, Settings, Unavailable, Wrapping,
+    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, Problem, Profiles,
+    ServerConfig, Settings, Unavailable, Wrapping,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
-    idle_rules::idle_rules,
+    idle_rules::{idle_rules, idle_rules_in_entry},
     key_path::Step,
     keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
 };
@@ -38,10 +38,11 @@ pub fn parse(
         reader.report(&path, message);
     }
     let RootEntry { profiles, policy, mcp_servers, .. } = root;
-    warn_of_idle_rules(&mut reader, &[], &policy, &mcp_servers);
+    warn_of_idle_rules(&mut reader, &[], idle_rules(&policy, &mcp_servers));
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
-        warn_of_idle_rules(&mut reader, &["profiles", name], &profile.policy, &mcp_servers);
+        let idle = idle_rules(&profile.policy, &mcp_servers);
+        warn_of_idle_rules(&mut reader, &["profiles", name], idle);
     }
     check_toolset_names(&mut reader, &mcp_servers);
     settings.profiles = Profiles::new(profiles);
@@ -124,14 +125,14 @@ fn check_profile(
     }
 }
 
-/// Warns of rules that can be about no tool. `holder` is the object that has the list.
+/// Warns of rules of a list that can be about no tool, with the reasons. `holder` is the path of
+/// the object that has the list.
 fn warn_of_idle_rules(
     reader: &mut DocumentReader<'_, '_>,
     holder: &[&str],
-    rules: &[PolicyRule],
-    servers: &Map<String, Value>,
+    idle: Vec<(usize, String)>,
 ) {
-    for (position, reason) in idle_rules(rules, servers) {
+    for (position, reason) in idle {
         let holder = holder.iter().chain(&["policy"]).map(|key| Step::Key((*key).to_owned()));
         let rule = [Step::Index(position), Step::Key("tools".to_owned())];
         reader.warn(&holder.chain(rule).collect::<Vec<_>>(), reason);
@@ -176,6 +177,8 @@ fn server(
     for (path, message) in entry.problems(&name, &written) {
         reader.report(&[&at[..], &path].concat(), message);
     }
+    let idle = idle_rules_in_entry(&entry.policy, &written["toolsets"]);
+    warn_of_idle_rules(reader, &["mcpServers", &name], idle);
     let mut server = configure(name, entry, settings, directory, reader.launch_context());
     if !undefined.is_empty() {
         server.transport = Err(Unavailable::Undefined(undefined));

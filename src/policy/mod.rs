@@ -3,11 +3,11 @@
 //! This module does not know how a call reached dormouse, nor how a user is asked.
 
 mod decision;
-mod rule_addition;
 mod rule_lists;
+mod rule_place;
 mod tool_call;
 
-pub(crate) use decision::{Decider, Decision, RuleList, RulePlace};
-pub(crate) use rule_addition::{NoAddition, RuleAddition};
-pub(crate) use rule_lists::RuleLists;
+pub(crate) use decision::{Decider, Decision, changed_tool_message};
+pub(crate) use rule_lists::{NoException, RuleLists};
+pub(crate) use rule_place::{RuleList, RulePlace};
 pub(crate) use tool_call::{MalformedCall, ToolCall};

@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
+use super::RuleList;
 use crate::{
     base::is_same_ignoring_case,
-    config::{PolicyRule, ToolHints},
+    config::{NamePattern, PolicyRule, ToolHints},
     protocol::ToolAnnotations,
     wire::{Raw, edit},
 };
@@ -23,8 +24,6 @@ pub(crate) struct ToolCall {
     annotations: ToolAnnotations,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
     requires_read_only: bool,
-    /// True if the tool differs from what the user has approved, and `pin` is `block`.
-    has_changed: bool,
 }
 
 /// A member of the arguments of a call.
@@ -83,7 +82,6 @@ impl ToolCall {
             arguments,
             annotations: ToolAnnotations::default(),
             requires_read_only: false,
-            has_changed: false,
         })
     }
 
@@ -95,11 +93,6 @@ impl ToolCall {
     /// Demands that the tool is marked as read-only.
     pub(crate) fn requiring_read_only(self, requires_read_only: bool) -> Self {
         Self { requires_read_only, ..self }
-    }
-
-    /// Notes whether the tool differs from what the user has approved, where `pin` is `block`.
-    pub(crate) fn of_changed_tool(self, has_changed: bool) -> Self {
-        Self { has_changed, ..self }
     }
 
     pub(crate) fn server(&self) -> &str {
@@ -119,23 +112,21 @@ impl ToolCall {
         &self.arguments
     }
 
-    pub(super) fn has_changed(&self) -> bool {
-        self.has_changed
-    }
-
     /// Returns whether the tool lacks the annotation that the agent has asked for.
     pub(super) fn lacks_read_only(&self) -> bool {
         self.requires_read_only && !self.annotations.read_only
     }
 
-    /// Returns whether a rule in the entry of the server is about the tool.
-    pub(super) fn is_named_in_entry(&self, rule: &PolicyRule) -> bool {
-        rule.tools.matches(&self.tool)
-    }
-
-    /// Returns whether a rule of a list for all servers is about the tool.
-    pub(super) fn is_named(&self, rule: &PolicyRule) -> bool {
-        rule.tools.matches(if rule.has_full_name() { &self.full_name } else { &self.tool })
+    /// Returns the name of the tool in a list, if it is no name of other tools.
+    pub(super) fn name_in(&self, list: &RuleList) -> Option<&str> {
+        // `x/y` in an entry may be a tool, or the tool `y` of the toolset `x`; `a/b/c` may be a
+        // tool of the server `a`, or one of `a/b`.
+        let (name, slashes) = match list {
+            RuleList::Server(_) => (self.tool(), 0),
+            RuleList::All | RuleList::Profile(_) => (self.full_name(), 1),
+        };
+        let is_clear = name.matches('/').count() == slashes && !NamePattern::new(name).is_glob();
+        is_clear.then_some(name)
     }
 
     /// Returns whether the call meets the conditions of a rule that is about the tool.

@@ -3,37 +3,21 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::Hash,
-    sync::{Arc, OnceLock},
 };
 
-use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use super::{Principal, instance::Instance};
-use crate::{
-    base::Lock,
-    catalog::ServerId,
-    policy::{RuleAddition, ToolCall},
-};
+use crate::{base::Lock, catalog::ServerId, policy::ToolCall};
 
 /// Maximum number of tools, and of single calls, that one host's user has agreed to. Further ones
 /// replace others, about which the user is asked again.
 const MAX_CONSENTS: usize = 1000;
 
-/// Writes rules into the config.
-pub(crate) trait RuleWriter: Send + Sync {
-    /// Adds rules to the config. Resolves when they are in force.
-    ///
-    /// # Errors
-    /// A sentence, if the config cannot be changed.
-    fn add_rules(&self, additions: Vec<RuleAddition>) -> BoxFuture<'static, Result<(), String>>;
-}
-
 /// The consents of users, by the host.
 #[derive(Default)]
 pub(super) struct Consents {
     by_principal: Lock<HashMap<Principal, HostConsents>>,
-    writer: OnceLock<Arc<dyn RuleWriter>>,
 }
 
 #[derive(Default)]
@@ -129,23 +113,72 @@ impl Consents {
     pub(super) fn forget(&self, principal: Principal) {
         self.by_principal.lock().remove(&principal);
     }
-
-    /// Sets the writer of rules. The first one stays.
-    pub(super) fn set_writer(&self, writer: Arc<dyn RuleWriter>) {
-        let _ = self.writer.set(writer);
-    }
-
-    pub(super) fn writer(&self) -> Option<&Arc<dyn RuleWriter>> {
-        self.writer.get()
-    }
 }
 
 /// Inserts a consent, in place of any other if there are too many.
 fn insert_bounded<T: Clone + Eq + Hash>(consents: &mut HashSet<T>, consent: T) {
     if consents.len() >= MAX_CONSENTS
+        && !consents.contains(&consent)
         && let Some(other) = consents.iter().next().cloned()
     {
         consents.remove(&other);
     }
     consents.insert(consent);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Raw;
+
+    fn call(tool: &str, argument: usize) -> CallKey {
+        let params = format!(r#"{{"name": "{tool}", "arguments": {{"n": {argument}}}}}"#);
+        let call = ToolCall::read("a", &Raw::parse(params).unwrap()).unwrap();
+        CallKey::of(Instance::shared(ServerId(7), 0), &call)
+    }
+
+    #[test]
+    fn consent_to_one_call_is_used_up_unless_it_is_given_back() {
+        let (consents, host) = (Consents::default(), Principal::new());
+        consents.agree_once(host, call("x", 1));
+        assert!(
+            !consents.has(host, &call("x", 2)) && !consents.has(Principal::new(), &call("x", 1))
+        );
+        let used = consents.take(host, &call("x", 1)).unwrap();
+        assert!(consents.take(host, &call("x", 1)).is_none());
+        consents.give_back(used);
+        let _ = consents.take(host, &call("x", 1)).unwrap();
+        assert!(!consents.has(host, &call("x", 1)));
+    }
+
+    #[test]
+    fn consent_for_the_session_precedes_that_to_one_call() {
+        let (consents, host) = (Consents::default(), Principal::new());
+        consents.agree_once(host, call("x", 1));
+        consents.agree_for_session(host, call("x", 9));
+        for _ in 0..3 {
+            let used = consents.take(host, &call("x", 1)).unwrap();
+            consents.give_back(used);
+        }
+        assert_eq!(consents.by_principal.lock()[&host].calls.len(), 1);
+        consents.forget(host);
+        assert!(!consents.has(host, &call("x", 1)));
+    }
+
+    #[test]
+    fn consents_are_bounded_and_end_with_their_server() {
+        let (consents, host) = (Consents::default(), Principal::new());
+        let count = || consents.by_principal.lock()[&host].calls.len();
+        for number in 0..=MAX_CONSENTS {
+            consents.agree_once(host, call("x", number));
+            assert!(consents.has(host, &call("x", number)));
+        }
+        assert_eq!(count(), MAX_CONSENTS);
+        let known = (0..MAX_CONSENTS).filter(|number| consents.has(host, &call("x", *number)));
+        let known: Vec<usize> = known.collect();
+        consents.agree_once(host, call("x", known[0]));
+        assert!(known.iter().all(|number| consents.has(host, &call("x", *number))));
+        consents.retain(|server| server != ServerId(7));
+        assert_eq!(count(), 0);
+    }
 }

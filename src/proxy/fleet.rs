@@ -1,13 +1,14 @@
 //! The parts of a running dormouse: servers, published snapshot, hosts, and the requests between
 //! them.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::{
     Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
-    open_logins::OpenLogins, results::KeptResults, servers::Servers, task_table::TaskTable,
+    open_logins::OpenLogins, results::KeptResults, rule_writer::RuleWriter, servers::Servers,
+    task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -42,6 +43,7 @@ pub(super) struct CallState {
     pub(super) logins: OpenLogins,
     /// The consents of users to calls about which a policy had them asked.
     pub(super) consents: Consents,
+    pub(super) rule_writer: OnceLock<Arc<dyn RuleWriter>>,
     /// The results that were cut.
     pub(super) results: KeptResults,
 }

@@ -43,6 +43,7 @@ mod request_record;
 mod resources;
 mod results;
 mod router;
+mod rule_writer;
 mod servers;
 mod span;
 mod streams;
@@ -53,7 +54,6 @@ pub(crate) mod testing;
 mod tool_calls;
 
 pub(crate) use audience::Subscriber;
-pub(crate) use consents::RuleWriter;
 pub(crate) use endpoint::{Endpoint, EndpointChoice};
 pub(crate) use events::{
     Bodies, CallFault, CallSize, EndedCall, EndedRequest, Event, EventSink, SentCall, TimeSpan,
@@ -66,4 +66,5 @@ pub(crate) use operator::{FoundTool, OperateError};
 pub(crate) use overview::Overview;
 pub(crate) use reload::Reloaded;
 pub(crate) use remembered_loads::RememberedLoads;
+pub(crate) use rule_writer::{RuleNotWritten, RuleWriter};
 pub(crate) use span::Span;

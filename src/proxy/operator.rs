@@ -93,7 +93,7 @@ impl Operator<'_> {
 
     /// Sets the writer of the rules that users agree to. The first one stays.
     pub(crate) fn write_rules_with(&self, writer: Arc<dyn RuleWriter>) {
-        self.fleet.calls.consents.set_writer(writer);
+        let _ = self.fleet.calls.rule_writer.set(writer);
     }
 
     /// Returns the names of the offers that hosts have loaded.

@@ -2,7 +2,7 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, Approval, AskLogin, Call, ForwardError, own_result, shape},
+    calls::{self, AskLogin, Call, EvaluatedRequest, ForwardError, own_result, shape},
     catalogs, known_tasks, large_results,
     loading::load_offer,
 };
@@ -113,9 +113,11 @@ fn call_of<'a>(
     let is_blind = caller.client.era == Era::Modern || calls_another(params);
     let task = is_blind.then(|| known_tasks::as_required_task(fleet, server, sent)).flatten();
     let is_task = task.is_some();
-    let approval = calls::must_compare(fleet, server).then_some(Approval { params, action });
+    let checked = calls::must_check_pins(fleet, server);
+    let checked = checked.then_some(EvaluatedRequest { params, action });
     let sent = Some(task.unwrap_or_else(|| sent.clone()));
-    Call::new(server, caller, method::TOOLS_CALL, sent).approved_by(approval).awaiting_task(is_task)
+    let call = Call::new(server, caller, method::TOOLS_CALL, sent);
+    call.checking_pins(checked).awaiting_task(is_task)
 }
 
 /// Loads an offer. With stable lists, known catalogs are read first, so that lists do not depend on

@@ -12,7 +12,7 @@ use crate::{
         WithheldReason,
     },
     config::Surface,
-    policy::Decision,
+    policy::changed_tool_message,
     wire::{Raw, edit},
 };
 
@@ -156,8 +156,7 @@ impl<'a> View<'a> {
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
-                let decision = Decision::by_pin(name, tool);
-                let result = failed(decision.message().unwrap_or_default());
+                let result = failed(changed_tool_message(name, tool));
                 Action::Reexamine { server: self.server(offer), result }
             }
         }

@@ -534,6 +534,7 @@ async fn commands_show_the_rule_that_decides_and_allow_a_tool() {
         &["policy", "check", "a/x", "[]"],
         &["policy", "check", "a/x", r#"{"repo": "x", "repo": "y"}"#],
         &["policy", "check", "a/delete_repo", r#"{"Repo": "x"}"#],
+        &["policy", "allow", "a/other", "--rule", "policy[1]"],
         &["policy", "allow", "a/delete_repo", "--dry-run"],
         &["policy", "allow", "a/delete_repo"],
         &["policy", "allow", "a/delete_repo"],

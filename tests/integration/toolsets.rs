@@ -265,10 +265,27 @@ async fn direct_lists_every_tool_once() {
 
 #[tokio::test]
 async fn denied_tool_is_not_reached_through_a_toolset() {
-    for denied in ["github/close_issue", "github/issues/close_issue", "github/issues/cl*"] {
+    // By the list that has the rule: that of the file, a profile, or the entry of the server.
+    let denials = [
+        ("file", "github/close_issue"),
+        ("file", "github/issues/close_issue"),
+        ("file", "github/issues/cl*"),
+        ("profile", "github/issues/close_issue"),
+        ("entry", "issues/close_issue"),
+        ("entry", "issues/cl*"),
+        ("entry", "close_issue"),
+    ];
+    for (list, denied) in denials {
         let rules = json!([{"tools": denied, "then": "deny"}]);
-        let proxy = Proxy::with([divided()]).set("policy", rules).set("settle", 0);
-        let mut host = proxy.serve().await;
+        let proxy = match list {
+            "file" => Proxy::with([divided()]).set("policy", rules),
+            "profile" => Proxy::with([divided()])
+                .set("profiles", json!({"p": {"policy": rules}}))
+                .argument("--profile")
+                .argument("p"),
+            _ => Proxy::with([divided().set("policy", rules)]),
+        };
+        let mut host = proxy.set("settle", 0).serve().await;
         host.load("github/issues").await;
         let names = [
             "github/close_issue",
@@ -279,12 +296,15 @@ async fn denied_tool_is_not_reached_through_a_toolset() {
         ];
         for name in names {
             let result = host.use_tool(name, json!({})).await;
-            assert_eq!(result["isError"], true, "{denied}, {name}: {result}");
+            assert_eq!(result["isError"], true, "{list}, {denied}, {name}: {result}");
         }
         let call = json!({"group": "github/issues", "name": "close_issue"});
         assert_eq!(host.call("call_dynamic_tool", call).await["isError"], true);
         let calls = host.server_log("github");
-        assert!(calls.iter().all(|line| !line.starts_with("tools/call")), "{denied}: {calls:?}");
+        assert!(
+            calls.iter().all(|line| !line.starts_with("tools/call")),
+            "{list}, {denied}: {calls:?}"
+        );
         assert!(host.use_tool("github/issues/get_issue", json!({})).await["isError"].is_null());
     }
 }

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::KeyProblem;
+use super::{KeyProblem, ToolsetEntries};
 use crate::config::{NamePattern, key_path::Step};
 
 /// A rule about calls of tools. The first rule of a list that matches a call decides.
@@ -14,8 +14,8 @@ use crate::config::{NamePattern, key_path::Step};
 #[serde(rename_all = "camelCase", expecting = "an object")]
 #[schemars(deny_unknown_fields, extend("required" = ["then"]))]
 pub(crate) struct PolicyRule {
-    /// The tools, by name or glob: `server/tool`, or the name of a tool of any server. In the
-    /// entry of a server, the server's own names.
+    /// The tools, by name or glob: `server/tool`, `server/toolset/tool`, or the name of a tool of
+    /// any server. In the entry of a server: `tool` or `toolset/tool`.
     #[serde(default = "any_tool", skip_serializing_if = "is_any_tool")]
     pub tools: NamePattern,
     /// Properties of the tools, as their servers declare them.
@@ -84,8 +84,11 @@ impl ToolHints {
 }
 
 /// Returns the problems of a list of rules, with paths from the object that has it. `written` is
-/// the value of the key `policy`; `server` is the one whose entry has the list.
-pub(in crate::config) fn problems(written: &Value, server: Option<&str>) -> Vec<KeyProblem> {
+/// the value of the key `policy`; `server` is the one whose entry has the list, with its toolsets.
+pub(in crate::config) fn problems(
+    written: &Value,
+    server: Option<(&str, &ToolsetEntries)>,
+) -> Vec<KeyProblem> {
     let rules = written.as_array().into_iter().flatten().enumerate();
     let rules = rules.filter(|(_, rule)| rule.is_object());
     let mut problems = Vec::new();
@@ -99,13 +102,13 @@ pub(in crate::config) fn problems(written: &Value, server: Option<&str>) -> Vec<
             let message = "a rule needs \"then\": \"allow\", \"ask\" or \"deny\"";
             problems.push((at(None), message.to_owned()));
         }
-        if let Some(server) = server
+        if let Some((server, toolsets)) = server
+            && !toolsets.contains_key(server)
             && let Some(tools) = rule["tools"].as_str()
             && let Some(rest) = tools.strip_prefix(server).and_then(|it| it.strip_prefix('/'))
         {
             let message = format!(
-                "rules in the entry of a server have the server's own names of its tools: write \
-                    {rest:?}"
+                "rules in the entry of a server name its tools without the server: write {rest:?}"
             );
             problems.push((at(Some("tools")), message));
         }

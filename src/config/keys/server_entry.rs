@@ -128,7 +128,7 @@ impl ServerEntry {
             let message = "a server has either a header \"Authorization\" or \"oauth\"";
             problems.push(at("oauth", message));
         }
-        problems.extend(policy_rule::problems(&written["policy"], Some(name)));
+        problems.extend(policy_rule::problems(&written["policy"], Some((name, &self.toolsets))));
         problems.extend(toolset_entry::problems(&self.toolsets, &written["toolsets"]));
         let oauth = self.oauth.iter().flat_map(|oauth| oauth.problems(&written["oauth"]));
         problems.extend(oauth.map(|(path, message)| {

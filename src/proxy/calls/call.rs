@@ -1,6 +1,6 @@
 //! One request of a host to one server.
 
-use super::{approval::Approval, authorize::Feature};
+use super::{authorize::Feature, pin_check::EvaluatedRequest};
 use crate::{
     catalog::ServerId,
     proxy::{Caller, instance::Instance},
@@ -17,8 +17,8 @@ pub(in crate::proxy) struct Call<'a> {
     /// The part of the server that the config has to allow.
     pub(super) feature: Option<Feature>,
     pub(super) connection: Connection,
-    /// The check that is repeated when the server is awake.
-    pub(super) approval: Option<Approval<'a>>,
+    /// The host's request, if the pins of the tools are checked when the server is awake.
+    pub(super) pin_checked: Option<EvaluatedRequest<'a>>,
     /// True if dormouse has made a task of a call and has to wait for its result.
     pub(super) is_task: bool,
     /// True if the agent has asked for a tool that changes nothing, by `use_readonly_tool`.
@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
             params,
             feature: Feature::of_method(method),
             connection: Connection::OfCaller,
-            approval: None,
+            pin_checked: None,
             is_task: false,
             requires_read_only: false,
         }
@@ -67,9 +67,9 @@ impl<'a> Call<'a> {
         Self { feature: Some(feature), ..self }
     }
 
-    /// Adds a check that is made when the server is awake.
-    pub(in crate::proxy) fn approved_by(self, approval: Option<Approval<'a>>) -> Self {
-        Self { approval, ..self }
+    /// Has the pins of the tools checked when the server is awake.
+    pub(in crate::proxy) fn checking_pins(self, request: Option<EvaluatedRequest<'a>>) -> Self {
+        Self { pin_checked: request, ..self }
     }
 
     /// Demands that the tool is marked as read-only.

@@ -3,28 +3,40 @@
 use std::fmt;
 
 use crate::{
-    policy::{Decision, MalformedCall},
+    policy::{Decision, MalformedCall, ToolCall},
     proxy::events::PolicyEffect,
 };
 
-/// A tool that a user has to be asked about.
+/// A tool whose call was judged.
 #[derive(Clone, Debug)]
-pub(in crate::proxy) struct AskedTool {
-    /// `server/tool`
+pub(in crate::proxy) struct JudgedTool {
+    pub(super) server: String,
     pub(super) tool: String,
-    /// The decision that demands it.
     pub(super) decision: Decision,
+}
+
+impl JudgedTool {
+    pub(super) fn of(call: &ToolCall, decision: Decision) -> Self {
+        Self { server: call.server().to_owned(), tool: call.tool().to_owned(), decision }
+    }
+
+    /// Returns `server/tool`.
+    fn full_name(&self) -> String {
+        format!("{}/{}", self.server, self.tool)
+    }
 }
 
 /// The reason that a call is not permitted. `tool` is `server/tool`.
 #[derive(Clone, Debug)]
 pub(in crate::proxy) enum Denial {
-    /// A rule denies the call.
-    Rule { tool: String, decision: Decision },
+    /// A rule or a setting denies the call.
+    Rule(JudgedTool),
     /// A rule demands that a user is asked, and none can be.
-    CannotAsk(AskedTool),
+    CannotAsk(JudgedTool),
     /// The host has not given the user's answer.
-    NotAnswered(AskedTool),
+    NotAnswered(JudgedTool),
+    /// The consents that the user gave were no longer in force, since the server was replaced.
+    ConsentsLost(JudgedTool),
     /// The user does not want the call.
     Declined { tool: String },
     /// The server does not list the tool, so that its properties are not known.
@@ -37,10 +49,10 @@ impl Denial {
     /// Returns the effect of the policy, as it is recorded.
     pub(super) fn effect(&self) -> PolicyEffect {
         match self {
-            Self::Rule { .. } | Self::Unlisted { .. } | Self::Malformed { .. } => {
-                PolicyEffect::Denied
+            Self::Rule(_) | Self::Unlisted { .. } | Self::Malformed { .. } => PolicyEffect::Denied,
+            Self::CannotAsk(_) | Self::NotAnswered(_) | Self::ConsentsLost(_) => {
+                PolicyEffect::Unapproved
             }
-            Self::CannotAsk(_) | Self::NotAnswered(_) => PolicyEffect::Unapproved,
             Self::Declined { .. } => PolicyEffect::Declined,
         }
     }
@@ -49,31 +61,40 @@ impl Denial {
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rule { tool, decision } => match decision.message() {
-                Some(message) => f.write_str(message),
-                None => write!(
-                    f,
-                    "The user's policy denies calls of the tool {tool:?}{}. Do not try to reach it \
-                        in another way. (rule: {})",
-                    Reason(decision),
-                    decision.by
-                ),
-            },
-            Self::CannotAsk(AskedTool { tool, decision }) => write!(
+            Self::Rule(JudgedTool { server, tool, decision })
+                if let Some(message) = decision.by.message(server, tool) =>
+            {
+                f.write_str(&message)
+            }
+            Self::Rule(judged) => write!(
                 f,
-                "The tool {tool:?} needs the user's approval{}, and this host cannot ask for it. \
-                    The user can run `dormouse policy allow {}{}` to allow it. (rule: {})",
-                Reason(decision),
-                Quoted(tool),
-                RuleOptions(decision),
-                decision.by
+                "The user's policy denies calls of the tool {:?}{}. Do not try to reach it in \
+                    another way. (rule: {})",
+                judged.full_name(),
+                Reason(&judged.decision),
+                judged.decision.by
             ),
-            Self::NotAnswered(AskedTool { tool, decision }) => write!(
+            Self::CannotAsk(judged) => write!(
                 f,
-                "The tool {tool:?} needs the user's approval{}, and the user has not answered. \
-                    Nothing was called. (rule: {})",
-                Reason(decision),
-                decision.by
+                "{}, and this host cannot ask for it. The user can run `dormouse policy allow \
+                    {}{}` to allow it. (rule: {})",
+                NeedsApproval(judged),
+                Quoted(&judged.full_name()),
+                RuleOptions(&judged.decision),
+                judged.decision.by
+            ),
+            Self::NotAnswered(judged) => write!(
+                f,
+                "{}, and the user has not answered. Nothing was called. (rule: {})",
+                NeedsApproval(judged),
+                judged.decision.by
+            ),
+            Self::ConsentsLost(judged) => write!(
+                f,
+                "{}, and its server was replaced each time that the user gave it. Nothing was \
+                    called. (rule: {})",
+                NeedsApproval(judged),
+                judged.decision.by
             ),
             Self::Declined { tool } => write!(
                 f,
@@ -90,6 +111,16 @@ impl fmt::Display for Denial {
                 "The user's policy cannot be applied to this call of server {server:?}: {cause}"
             ),
         }
+    }
+}
+
+/// The beginning of a sentence about a call that a rule asks about.
+struct NeedsApproval<'a>(&'a JudgedTool);
+
+impl fmt::Display for NeedsApproval<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tool, reason) = (self.0.full_name(), Reason(&self.0.decision));
+        write!(f, "The tool {tool:?} needs the user's approval{reason}")
     }
 }
 
@@ -123,5 +154,45 @@ impl fmt::Display for Quoted<'_> {
             Ok(quoted) => f.write_str(&quoted),
             Err(_) => f.write_str(self.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Verdict,
+        policy::{Decider, RulePlace},
+    };
+
+    #[test]
+    fn every_denial_says_what_the_agent_can_do() {
+        let place = |text: &str| text.parse::<RulePlace>().unwrap();
+        let judged = |by: Decider, reason: Option<&str>| JudgedTool {
+            server: "a".to_owned(),
+            tool: "two words".to_owned(),
+            decision: Decision {
+                verdict: Verdict::Ask,
+                by,
+                reason: reason.map(str::to_owned),
+                others: vec![place("profiles.p.policy[0]")],
+            },
+        };
+        let rule = || Decider::Rule(place("policy[1]"));
+        let tool = || "a/two words".to_owned();
+        let denials = [
+            Denial::Rule(judged(rule(), None)),
+            Denial::Rule(judged(rule(), Some("Not today."))),
+            Denial::Rule(judged(Decider::SplitCalls, None)),
+            Denial::Rule(judged(Decider::Pin, None)),
+            Denial::CannotAsk(judged(rule(), Some("It costs money."))),
+            Denial::NotAnswered(judged(rule(), None)),
+            Denial::ConsentsLost(judged(rule(), None)),
+            Denial::Declined { tool: tool() },
+            Denial::Unlisted { tool: tool() },
+            Denial::Malformed { server: "a".to_owned(), cause: MalformedCall::Unnamed },
+        ];
+        let texts = denials.map(|denial| format!("{:?}: {denial}", denial.effect()));
+        insta::assert_snapshot!(texts.join("\n"));
     }
 }

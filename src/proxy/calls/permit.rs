@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     ask_user::{AskedCall, ask_user},
     call::Call,
-    denial::Denial,
+    denial::{Denial, JudgedTool},
     forward_error::ForwardError,
     lease::{lease, upstream},
     logins::AskLogin,
@@ -32,10 +32,25 @@ const MAX_QUESTIONS: usize = 3;
 
 /// The right to send a call, by the config that was in force when it was judged.
 pub(super) struct Permission {
+    config: ConfigInForce,
+    /// The consent of the user that the sending uses up, if a rule demands one.
+    consent: Option<CallKey>,
+}
+
+/// The parts of the config by which a call is judged.
+struct ConfigInForce {
     settings: Arc<Settings>,
-    config: Arc<ServerConfig>,
-    /// The call, if a rule demands the consent of the user.
-    asked: Option<AskedCall>,
+    server: Arc<ServerConfig>,
+    /// The shared instance of the server, in the version that has this config.
+    instance: Instance,
+}
+
+/// What the policy says about a call.
+enum Judgement {
+    Allowed,
+    NeedsConsent(AskedCall),
+    /// The server does not list the tool, so that its properties are not known.
+    Unlisted(ToolCall),
 }
 
 /// Checks that the policy allows a call, and asks the user if a rule demands it. Other requests
@@ -50,28 +65,31 @@ pub(super) async fn permit(
     recorder: &Recorder,
 ) -> Result<Permission, ForwardError> {
     let mut questions = 0;
-    let mut is_list_read = false;
+    let mut is_tool_list_read = false;
     loop {
-        let permission = match judge(fleet, call) {
-            Err(error) if is_unlisted(&error) && !is_list_read => {
-                is_list_read = true;
-                read_list(fleet, call).await?;
+        let config = ConfigInForce::of(fleet, call.server);
+        let asked = match judge(fleet, call, &config)? {
+            Judgement::Allowed => return Ok(Permission { config, consent: None }),
+            Judgement::Unlisted(_) if !is_tool_list_read => {
+                is_tool_list_read = true;
+                read_tool_list(fleet, call).await?;
                 continue;
             }
-            judged => judged?,
+            Judgement::Unlisted(judged) => {
+                let tool = judged.full_name().to_owned();
+                return Err(Denial::Unlisted { tool }.into());
+            }
+            Judgement::NeedsConsent(asked) => asked,
         };
-        let Some(asked) = &permission.asked else { return Ok(permission) };
-        let is_agreed = fleet.calls.consents.has(call.caller.host.principal(), &asked.key);
-        if is_agreed {
-            return Ok(permission);
+        if fleet.calls.consents.has(call.caller.host.principal(), &asked.key) {
+            return Ok(Permission { config, consent: Some(asked.key) });
         }
         if questions == MAX_QUESTIONS {
-            return Err(Denial::NotAnswered(asked.subject()).into());
+            return Err(Denial::ConsentsLost(asked.judged()).into());
         }
         questions += 1;
-        let lists = lists(&permission.settings, &permission.config, call);
-        let settings = &permission.settings;
-        Box::pin(ask_user(fleet, call.caller, asked, &lists, settings, recorder)).await?;
+        let (rules, settings) = (config.rules_for(call), &config.settings);
+        Box::pin(ask_user(fleet, call.caller, &asked, &rules, settings, recorder)).await?;
     }
 }
 
@@ -86,95 +104,95 @@ pub(super) fn confirm(
     permission: &Permission,
     recorder: &Recorder,
 ) -> Result<UsedConsent, ForwardError> {
-    let fresh;
-    let permission = if permission.is_current(fleet, call.server) {
-        permission
+    let consent = if permission.config.is_current(fleet, call.server) {
+        permission.consent.clone()
     } else {
-        fresh = judge(fleet, call).map_err(|error| match error {
+        match judge(fleet, call, &ConfigInForce::of(fleet, call.server))? {
+            Judgement::Allowed => None,
+            Judgement::NeedsConsent(asked) => Some(asked.key),
             // The list of a server that was replaced is read first.
-            error if is_unlisted(&error) => ForwardError::Superseded,
-            error => error,
-        })?;
-        &fresh
+            Judgement::Unlisted(_) => return Err(ForwardError::Superseded),
+        }
     };
-    let Some(asked) = &permission.asked else { return Ok(UsedConsent::default()) };
+    let Some(key) = consent else { return Ok(UsedConsent::default()) };
     let principal = call.caller.host.principal();
-    let used = fleet.calls.consents.take(principal, &asked.key).ok_or(ForwardError::Superseded)?;
+    let used = fleet.calls.consents.take(principal, &key).ok_or(ForwardError::Superseded)?;
     recorder.note_policy(PolicyEffect::Approved);
     Ok(used)
 }
 
-impl Permission {
+impl ConfigInForce {
+    fn of(fleet: &Fleet, server: ServerId) -> Self {
+        let settings = fleet.settings();
+        let roster = fleet.servers.roster();
+        let slot = roster.slot(server);
+        let instance = Instance::shared(server, slot.version);
+        Self { settings, server: slot.config.clone(), instance }
+    }
+
     fn is_current(&self, fleet: &Fleet, server: ServerId) -> bool {
         Arc::ptr_eq(&self.settings, &fleet.settings())
-            && Arc::ptr_eq(&self.config, &fleet.servers.config(server))
+            && Arc::ptr_eq(&self.server, &fleet.servers.config(server))
+    }
+
+    /// Returns the rules that apply to a call.
+    fn rules_for(&self, call: &Call<'_>) -> RuleLists<'_> {
+        let profile = call.caller.endpoint().profile;
+        RuleLists::of(&self.settings, &self.server, profile.as_ref())
     }
 }
 
-fn is_unlisted(error: &ForwardError) -> bool {
-    matches!(error, ForwardError::Denied(denial) if matches!(**denial, Denial::Unlisted { .. }))
-}
-
 /// Waits until the list of a server's tools is known, with the changes that it has announced.
-async fn read_list(fleet: &Fleet, call: &Call<'_>) -> Result<(), ForwardError> {
+async fn read_tool_list(fleet: &Fleet, call: &Call<'_>) -> Result<(), ForwardError> {
     let leasing = lease(fleet, call.server, call.caller, AskLogin::ThroughHost);
     let (instance, _lease) = Box::pin(leasing).await?;
     upstream(fleet, instance).caught_up().await;
     Ok(())
 }
 
-/// Judges a call by the config that is in force.
-fn judge(fleet: &Fleet, call: &Call<'_>) -> Result<Permission, ForwardError> {
-    let settings = fleet.settings();
-    let roster = fleet.servers.roster();
-    let slot = roster.slot(call.server);
-    let config = slot.config.clone();
-    let permitted = |asked| Ok(Permission { settings: settings.clone(), config, asked });
+/// Judges a call.
+///
+/// # Errors
+/// [`ForwardError::Denied`], or [`ForwardError::Superseded`] if the server has no list of tools
+/// yet: the request is evaluated again, which loads it.
+fn judge(
+    fleet: &Fleet,
+    call: &Call<'_>,
+    config: &ConfigInForce,
+) -> Result<Judgement, ForwardError> {
     // The fleet of a host has applied its policy before it calls a shared server.
-    if call.method != method::TOOLS_CALL || settings.wrapping == Wrapping::Pooled {
-        return permitted(None);
+    if call.method != method::TOOLS_CALL || config.settings.wrapping == Wrapping::Pooled {
+        return Ok(Judgement::Allowed);
     }
-    let lists = lists(&settings, &slot.config, call);
-    if !lists.concern_server() && !call.requires_read_only {
-        return permitted(None);
+    let rules = config.rules_for(call);
+    if !rules.concern_server() && !call.requires_read_only {
+        return Ok(Judgement::Allowed);
     }
-    let server = &slot.config.name;
+    let server = &config.server.name;
     let malformed = |cause| Denial::Malformed { server: server.clone(), cause };
     let params = call.params.clone().unwrap_or_else(Raw::empty_object);
-    let asked = ToolCall::read(server, &params).map_err(malformed)?;
-    let Some(annotations) = annotations(fleet, call.server, asked.tool()) else {
-        return Err(unlisted(fleet, call.server, &asked));
+    let judged = ToolCall::read(server, &params).map_err(malformed)?;
+    let Some(annotations) = annotations(fleet, call.server, judged.tool()) else {
+        return if has_tool_list(fleet, call.server) {
+            Ok(Judgement::Unlisted(judged))
+        } else {
+            Err(ForwardError::Superseded)
+        };
     };
-    let asked = asked.annotated(annotations).requiring_read_only(call.requires_read_only);
-    let decision = lists.decide(&asked).map_err(malformed)?;
+    let judged = judged.annotated(annotations).requiring_read_only(call.requires_read_only);
+    let decision = rules.decide(&judged).map_err(malformed)?;
     match decision.verdict {
-        Verdict::Allow => permitted(None),
-        Verdict::Deny => {
-            let tool = asked.full_name().to_owned();
-            Err(Denial::Rule { tool, decision }.into())
-        }
+        Verdict::Allow => Ok(Judgement::Allowed),
+        Verdict::Deny => Err(Denial::Rule(JudgedTool::of(&judged, decision)).into()),
         Verdict::Ask => {
-            let key = CallKey::of(Instance::shared(call.server, slot.version), &asked);
-            permitted(Some(AskedCall { key, call: asked, decision }))
+            let key = CallKey::of(config.instance, &judged);
+            Ok(Judgement::NeedsConsent(AskedCall { key, call: judged, decision }))
         }
     }
 }
 
-/// Returns the rules that apply to a call.
-fn lists<'a>(settings: &'a Settings, config: &'a ServerConfig, call: &Call<'_>) -> RuleLists<'a> {
-    let profile = call.caller.endpoint().profile;
-    RuleLists::of(settings, config, profile.as_ref())
-}
-
-/// Returns the reason against a call of a tool that the server does not list.
-fn unlisted(fleet: &Fleet, server: ServerId, call: &ToolCall) -> ForwardError {
-    let snapshot = fleet.board.snapshot();
-    if snapshot.offers_of(server).any(|(_, offer)| offer.exposed().is_some()) {
-        return Denial::Unlisted { tool: call.full_name().to_owned() }.into();
-    }
-    // A server that was replaced meanwhile has no list yet: the request is evaluated again, which
-    // loads it.
-    ForwardError::Superseded
+fn has_tool_list(fleet: &Fleet, server: ServerId) -> bool {
+    fleet.board.snapshot().offers_of(server).any(|(_, offer)| offer.exposed().is_some())
 }
 
 /// Returns the annotations of a tool by the server's own name for it, if the server lists it.

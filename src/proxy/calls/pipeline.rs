@@ -1,7 +1,7 @@
-//! The stages of a request to a server: authorize, permit, lease, approve, send, record, shape.
+//! The stages of a request to a server: authorize, permit, lease, check pins, confirm, send, record,
+//! shape.
 
 use super::{
-    approval::check_approval,
     authorize::authorize,
     call::{Call, Connection},
     forward_error::ForwardError,
@@ -9,6 +9,7 @@ use super::{
     leased_request::{LeasedRequest, Sent},
     logins::{self, AskLogin},
     permit::{confirm, permit},
+    pin_check::check_pins,
     recorder::Recorder,
     send::send,
     shape::shape,
@@ -110,8 +111,8 @@ async fn attempt(
     let mut last = CallError::NotSent;
     for _ in 0..MAX_CONNECTIONS {
         let (instance, lease) = lease(fleet, server, caller, AskLogin::ThroughHost).await?;
-        if let Some(approval) = &call.approval {
-            Box::pin(check_approval(fleet, approval, caller, instance)).await?;
+        if let Some(request) = &call.pin_checked {
+            Box::pin(check_pins(fleet, request, caller, instance)).await?;
         }
         let used = confirm(fleet, &call, &permission, recorder)?;
         match send(leased(instance, lease), call.params.clone(), None).await {

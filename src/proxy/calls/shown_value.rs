@@ -13,6 +13,9 @@ const STRING_LIMITS: [usize; 6] = [2000, 500, 200, 100, 50, 20];
 /// Maximum depth of nesting that is shown.
 const MAX_DEPTH: usize = 16;
 
+/// The depths of nesting that are shown of values that are too long with the shortest strings.
+const SHORT_DEPTHS: [usize; 3] = [3, 2, 1];
+
 /// Maximum number of values that are read of one value.
 const MAX_VALUES: usize = 5000;
 
@@ -22,18 +25,21 @@ const MAX_END_CHARS: usize = 4000;
 /// Maximum number of spaces in a row. More of them could move the rest of a text out of sight.
 const MAX_SPACES: usize = 8;
 
-/// Returns a value in about `limit` characters on one line. Long strings are cut in the middle, so
-/// that each key is shown. A cut says how much it hides.
+/// Returns a value in about `limit` characters on one line. Long strings are cut in the middle; if
+/// that is not enough, values deep inside are left out, and at last the members that do not fit.
+/// Each cut says how much it hides.
 pub(super) fn shown_value(value: &Raw, limit: usize) -> String {
     let value = Shown::read(value, MAX_DEPTH, &mut { MAX_VALUES });
     for string_limit in STRING_LIMITS {
-        let shown = value.write(string_limit);
+        let shown = value.write(string_limit, MAX_DEPTH);
         if shown.chars().count() <= limit {
             return shown;
         }
     }
     let [.., shortest] = STRING_LIMITS;
-    cut(value.write(shortest).chars().map(Piece::of), limit)
+    let shallower = SHORT_DEPTHS.into_iter().map(|depth| value.write(shortest, depth));
+    let mut fitting = shallower.filter(|shown| shown.chars().count() <= limit);
+    fitting.next().unwrap_or_else(|| value.write_begin(shortest, limit))
 }
 
 /// Returns a text in quotes, in about `limit` characters.
@@ -76,30 +82,53 @@ impl Shown {
         }
     }
 
-    /// Writes the value. Strings are cut to this length.
-    fn write(&self, limit: usize) -> String {
-        let quoted = |text: &Text| format!("\"{}\"", text.cut(limit));
+    /// Writes the value. Strings are cut to this length, and objects and arrays at this depth are
+    /// left out.
+    fn write(&self, limit: usize, depth: usize) -> String {
+        let ([begin, end], what, count) = match self {
+            Self::Text(text) => return format!("\"{}\"", text.cut(limit)),
+            Self::Literal(literal) => return literal.clone(),
+            Self::Object(members) => (["{", "}"], "members", members.len()),
+            Self::Array(elements) => (["[", "]"], "elements", elements.len()),
+        };
+        if depth == 0 && count > 0 {
+            return format!("{begin}… {count} {what} …{end}");
+        }
+        let inside: Vec<String> = self.parts(limit, depth.saturating_sub(1)).collect();
+        format!("{begin}{}{end}", inside.join(","))
+    }
+
+    /// Writes the members of an object or the elements of an array.
+    fn parts(&self, limit: usize, depth: usize) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
-            Self::Text(text) => quoted(text),
-            Self::Literal(literal) => literal.clone(),
-            Self::Object(members) => {
-                let member =
-                    |(key, value): &(Text, Self)| format!("{}:{}", quoted(key), value.write(limit));
-                format!("{{{}}}", joined(members.iter().map(member)))
-            }
+            Self::Text(_) | Self::Literal(_) => Box::new(std::iter::empty()),
+            Self::Object(members) => Box::new(members.iter().map(move |(key, value)| {
+                format!("\"{}\":{}", key.cut(limit), value.write(limit, depth))
+            })),
             Self::Array(elements) => {
-                format!("[{}]", joined(elements.iter().map(|element| element.write(limit))))
+                Box::new(elements.iter().map(move |element| element.write(limit, depth)))
             }
         }
+    }
+
+    /// Writes the first members or elements, in about `limit` characters, and the number of the
+    /// others.
+    fn write_begin(&self, string_limit: usize, limit: usize) -> String {
+        let parts: Vec<String> = self.parts(string_limit, 0).collect();
+        let mut room = limit;
+        let fits = |part: &&String| {
+            let left = room.checked_sub(part.chars().count() + 1);
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let shown = parts.iter().take_while(fits).count();
+        let hidden = parts.len() - shown;
+        format!("{} [… {hidden} more are NOT SHOWN …]", parts[..shown].join(","))
     }
 }
 
 /// Maximum length of a number.
 const MAX_LITERAL_CHARS: usize = 40;
-
-fn joined(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(",")
-}
 
 /// A decoded string, of which very long ones have lost their middle.
 struct Text {
@@ -246,6 +275,13 @@ mod tests {
         };
         let some = object(50);
         assert!((0..50).all(|number| some.contains(&format!("\"key{number}\":"))), "{some}");
+        let rows = format!("[{}]", vec![r#"{"a":{"b":[1,2]}}"#; 900].join(","));
+        let batch = shown(&format!(r#"{{"rows":{rows},"command":"rm -rf ~","none":[]}}"#));
+        assert_eq!(batch, r#"{"rows":[… 900 elements …],"command":"rm -rf ~","none":[]}"#);
+        let many = object(1000);
+        let keys = many.matches("\"key").count();
+        let hidden = format!(" [… {} more are NOT SHOWN …]", 1000 - keys);
+        assert!(keys > 50 && many.ends_with(&hidden), "{many}");
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for long in [some, object(1000), shown(&deep), shown(&"9".repeat(100_000))] {
             assert!(long.chars().count() < 4100, "{}", long.len());

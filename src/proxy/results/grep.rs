@@ -1,6 +1,9 @@
 //! A search for a regular expression in a kept result, bounded in time and in its answer.
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use regex_automata::{
     Input,
@@ -8,7 +11,7 @@ use regex_automata::{
     util::syntax,
 };
 
-use super::findings::{Findings, Stopped};
+use super::findings::{Findings, Gap, Stopped};
 
 /// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 500;
@@ -31,8 +34,8 @@ const MAX_SHOWN_BYTES: usize = 160;
 const MAX_AROUND_BYTES: usize = 80;
 /// Length up to which lines are shown whole, in bytes.
 const MAX_LINE_BYTES: usize = 320;
-const MAY_BE_MISSED: &str = "very long lines were searched in parts that overlap, so that a match \
-    of more than 2 KiB may be missing";
+/// Maximum length of the text with several matches that are near each other, in bytes.
+const MAX_EXCERPT_BYTES: usize = 1000;
 
 /// A pattern, and the length of the next window.
 #[derive(Debug)]
@@ -86,27 +89,54 @@ impl Grep {
         if line.len() <= MAX_LINE_BYTES {
             findings.check_time()?;
             if self.pattern.is_match(line) {
-                findings.add(&format!("{number}: {line}"))?;
+                findings.add(&format!("{number}: {line}"), 1)?;
             }
             return Ok(());
         }
+        let mut open: Option<Excerpt> = None;
+        let scanned = self.scan(line, findings, |found, findings| {
+            if let Some(excerpt) = &mut open
+                && excerpt.reaches(&found)
+                && findings.can_take(excerpt.matches + 1)
+            {
+                excerpt.extend(&found);
+                return Ok(());
+            }
+            if let Some(done) = open.replace(Excerpt::of(&found)) {
+                findings.add(&done.shown(number, line), done.matches)?;
+            }
+            Ok(())
+        });
+        // A search that runs out of time keeps what it has found.
+        if let Some(last) = open {
+            findings.add(&last.shown(number, line), last.matches)?;
+        }
+        scanned
+    }
+
+    /// Finds the matches of a long line, which do not overlap.
+    fn scan(
+        &mut self,
+        line: &str,
+        findings: &mut Findings,
+        mut found: impl FnMut(Range<usize>, &mut Findings) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         let mut start = 0;
         while start < line.len() {
             findings.check_time()?;
             let end = line.ceil_char_boundary(start + self.window);
-            if end < line.len() && !self.is_short {
-                findings.leave_out(MAY_BE_MISSED);
-            }
             let overlap = self.window / OVERLAP;
+            if end < line.len() && !self.is_short {
+                findings.leave_out(Gap::Parts(MIN_WINDOW_BYTES / OVERLAP));
+            }
             let begun = Instant::now();
             // Assertions such as `^` and `\b` see the text around the window.
-            let found = self.pattern.find(Input::new(line).range(start..end));
+            let first = self.pattern.find(Input::new(line).range(start..end));
             self.adapt(begun.elapsed());
-            let next = match found {
-                Some(found) => {
-                    let shown = around(line, found.start(), found.end());
-                    findings.add(&format!("{number}, byte {}: {shown}", found.start()))?;
-                    found.end().min(found.start() + MAX_SHOWN_BYTES) + MAX_AROUND_BYTES
+            let next = match first {
+                Some(first) => {
+                    found(first.range(), findings)?;
+                    first.end()
                 }
                 None if end == line.len() => end,
                 None => end - overlap,
@@ -125,12 +155,47 @@ impl Grep {
     }
 }
 
-/// Returns a match with the text around it.
-fn around(line: &str, start: usize, end: usize) -> String {
-    let from = line.floor_char_boundary(start.saturating_sub(MAX_AROUND_BYTES));
-    let to = line.ceil_char_boundary(end.min(start + MAX_SHOWN_BYTES) + MAX_AROUND_BYTES);
-    let (before, after) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
-    format!("{before}{}{after}", &line[from..to])
+/// A part of a long line that shows a match, or several that are near each other.
+struct Excerpt {
+    /// The position of the first match.
+    start: usize,
+    /// The end of the last match.
+    end: usize,
+    /// The end of what is shown of the last match.
+    shown: usize,
+    matches: usize,
+}
+
+impl Excerpt {
+    fn of(found: &Range<usize>) -> Self {
+        let shown = found.end.min(found.start + MAX_SHOWN_BYTES);
+        Self { start: found.start, end: found.end, shown, matches: 1 }
+    }
+
+    /// Returns whether a match is so near that both are shown together.
+    fn reaches(&self, next: &Range<usize>) -> bool {
+        let is_whole = self.shown == self.end;
+        let is_near = next.start <= self.end + 2 * MAX_AROUND_BYTES;
+        is_whole && is_near && next.end <= self.start + MAX_EXCERPT_BYTES
+    }
+
+    fn extend(&mut self, next: &Range<usize>) {
+        let next = Self::of(next);
+        *self = Self { start: self.start, matches: self.matches + 1, ..next };
+    }
+
+    /// Returns the text with the position of the first match and the text around all of them.
+    fn shown(&self, number: usize, line: &str) -> String {
+        let from = line.floor_char_boundary(self.start.saturating_sub(MAX_AROUND_BYTES));
+        let to = line.ceil_char_boundary(self.shown + MAX_AROUND_BYTES);
+        let before = if from > 0 { "…" } else { "" };
+        let after = if to < line.len() { "…" } else { "" };
+        let matches = match self.matches {
+            1 => String::new(),
+            matches => format!(" ({matches} matches)"),
+        };
+        format!("{number}, byte {}{matches}: {before}{}{after}", self.start, &line[from..to])
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +205,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, pattern: &str, limit: usize) -> Findings {
-        let mut findings = Findings::new(limit, 8000);
+        let mut findings = Findings::within(Duration::from_hours(1), limit, 8000);
         Grep::compile(pattern).unwrap().search(text, &mut findings);
         findings
     }
@@ -149,10 +214,10 @@ mod tests {
     fn lines_that_match_have_their_numbers() {
         let found = lines("one\r\ntwo\r\nthreeo\n", "^t.*o$", 50);
         assert_eq!(found.text, "2: two\n3: threeo");
-        assert!(found.stopped.is_none());
+        assert_eq!(found.gaps, []);
         let first = lines("one\ntwo\nthree", "t", 1);
         assert_eq!((first.text.as_str(), first.count), ("2: two", 1));
-        assert_eq!(first.stopped.unwrap(), "there are more");
+        assert_eq!(first.gaps, [Gap::Full]);
     }
 
     #[test]
@@ -164,6 +229,31 @@ mod tests {
         assert_eq!(shown.len(), 2);
         assert!(shown[0].starts_with("1, byte 18000: …ää") && shown[0].ends_with("xx…"));
         assert!(shown[1].ends_with("needleyyyyyyyyy"));
+    }
+
+    #[test]
+    fn matches_near_each_other_are_shown_together_and_counted() {
+        let (far, near) = ("y".repeat(9000), "y".repeat(100));
+        let line = format!("{far}<a><b>{near}<c>{far}<d>");
+        let found = lines(&line, "<.>", 50);
+        let shown: Vec<&str> = found.text.lines().collect();
+        assert_eq!((found.count, shown.len()), (4, 2), "{}", found.text);
+        assert!(shown[0].starts_with("1, byte 9000 (3 matches): …yy"), "{}", shown[0]);
+        assert!(shown[0].contains(&format!("<a><b>{near}<c>y")), "{}", shown[0]);
+        assert!(shown[1].ends_with("y<d>"), "{}", shown[1]);
+        let first = lines(&line, "<.>", 2);
+        assert_eq!((first.count, first.gaps), (2, vec![Gap::Full]));
+        assert!(first.text.starts_with("1, byte 9000 (2 matches): "), "{}", first.text);
+    }
+
+    #[test]
+    fn long_match_is_found_once_and_its_beginning_is_shown() {
+        let line = format!("{}{}{}x", "y".repeat(900), "x".repeat(1000), "y".repeat(500));
+        let found = lines(&line, "x+", 50);
+        let shown: Vec<&str> = found.text.lines().collect();
+        assert_eq!((found.count, shown.len()), (2, 2), "{}", found.text);
+        let begin = format!("1, byte 900: …{}{}…", "y".repeat(80), "x".repeat(240));
+        assert_eq!(shown[0], begin);
     }
 
     #[test]
@@ -194,22 +284,35 @@ mod tests {
             assert_eq!(lines(&line, pattern, 50).count, count, "{pattern}");
         }
         let whole = lines(&line, r"^\[.*\]$", 50);
-        assert_eq!((whole.count, whole.stopped.as_deref()), (0, Some(MAY_BE_MISSED)));
-        assert_eq!(lines(&line, "id.{1,99}0", 1).stopped, Some("there are more".to_owned()));
-        assert_eq!(lines(&line, "x{1,2000}", 1).stopped, None);
+        assert_eq!((whole.count, whole.gaps), (0, vec![Gap::Parts(2048)]));
+        assert_eq!(lines(&line, "id.{1,99}0", 1).gaps, [Gap::Full]);
+        assert_eq!(lines(&line, "x{1,2000}", 1).gaps, []);
     }
 
     #[test]
     fn search_ends_with_its_time() {
         for text in ["a\na", &"a".repeat(MAX_LINE_BYTES + 1)] {
-            let mut findings = Findings::out_of_time();
+            let mut findings = Findings::within(Duration::ZERO, 50, 8000);
             Grep::compile("a").unwrap().search(text, &mut findings);
-            assert_eq!(findings.count, 0);
-            assert_eq!(findings.stopped.unwrap(), "the search took longer than 2 s");
+            assert_eq!((findings.count, findings.gaps), (0, vec![Gap::OutOfTime]));
         }
     }
 
     proptest! {
+        #[test]
+        fn matches_of_a_long_line_are_counted_as_those_of_any_text(
+            parts in proptest::collection::vec(("[abé]{1,30}", 1..300_usize), 12..40),
+        ) {
+            let line: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
+            prop_assume!(line.len() > MAX_LINE_BYTES);
+            for pattern in ["a", "ab", "é+", "a{1,5}b", "(?:ba){1,9}"] {
+                let all = Regex::new(pattern).unwrap().find_iter(&line).count();
+                let mut found = Findings::within(Duration::from_hours(1), usize::MAX / 2, usize::MAX / 2);
+                Grep::compile(pattern).unwrap().search(&line, &mut found);
+                prop_assert!(found.count == all || found.gaps.contains(&Gap::Parts(2048)));
+            }
+        }
+
         #[test]
         fn answer_is_bounded(
             text in "[\\PC\n]{0,600}",

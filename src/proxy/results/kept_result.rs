@@ -108,7 +108,7 @@ impl KeptResult {
         let root = root.ok_or("the result is not JSON; use \"page\" or \"grep\"")?;
         let mut findings = Findings::new(limit, MAX_FINDINGS_BYTES);
         path_search::search(root, &path, &mut findings);
-        if findings.count == 0 && findings.stopped.is_none() {
+        if findings.count == 0 && findings.gaps.is_empty() {
             let note = format!("[dormouse: no values at this path; the JSON is {}]", shape(root));
             return Ok(Excerpt { text: String::new(), note });
         }
@@ -137,10 +137,10 @@ impl KeptResult {
 impl Excerpt {
     /// Returns the answer with these findings, which are called `one` or `many`.
     fn found(findings: Findings, (one, many): (&str, &str)) -> Self {
-        let Findings { text, count, stopped, .. } = findings;
-        let more = stopped.map(|reason| format!("; {reason}")).unwrap_or_default();
+        let Findings { text, count, gaps, .. } = findings;
+        let gaps: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
         let what = if count == 1 { one } else { many };
-        Self { text, note: format!("[dormouse: {count} {what}{more}]") }
+        Self { text, note: format!("[dormouse: {count} {what}{gaps}]") }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The values of a JSON text to which a path leads, found in bounded time and memory.
 
 use super::{
-    findings::{Findings, Stopped},
+    findings::{Findings, Gap, Stopped},
     json_node::{Child, JsonKind, JsonNode},
     json_path::{JsonPath, Segment, Selector},
     json_shape::shape,
@@ -11,7 +11,6 @@ use super::{
 const MAX_VALUE_BYTES: usize = 2000;
 /// Maximum depth to which `..` descends.
 const MAX_DEPTH: usize = 200;
-const NOT_DESCENDED: &str = "values at a depth of more than 200 were not searched";
 
 /// Finds the values to which a path leads, in their order.
 pub(super) fn search(root: JsonNode<'_>, path: &JsonPath, findings: &mut Findings) {
@@ -22,7 +21,7 @@ pub(super) fn search(root: JsonNode<'_>, path: &JsonPath, findings: &mut Finding
 fn visit(node: JsonNode<'_>, path: &[Segment], findings: &mut Findings) -> Result<(), Stopped> {
     findings.check_time()?;
     let Some((segment, rest)) = path.split_first() else {
-        return findings.add(&shown(node));
+        return findings.add(&shown(node), 1);
     };
     select(node, &segment.selector, rest, findings)?;
     if !segment.descends {
@@ -40,7 +39,7 @@ fn visit(node: JsonNode<'_>, path: &[Segment], findings: &mut Findings) -> Resul
             if open.len() < MAX_DEPTH {
                 open.push(node.children());
             } else if node.children().next().is_some() {
-                findings.leave_out(NOT_DESCENDED);
+                findings.leave_out(Gap::Depth(MAX_DEPTH));
             }
         }
     }
@@ -110,6 +109,8 @@ fn shown(node: JsonNode<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -117,7 +118,7 @@ mod tests {
     const TEXT: &str = r#"{"a": [{"b": 1}, {"b": [2, 3]}, 4], "b": {"b": null}, "k.e y": "x"}"#;
 
     fn found(text: &str, path: &str) -> Findings {
-        let mut findings = Findings::new(50, 8000);
+        let mut findings = Findings::within(Duration::from_hours(1), 50, 8000);
         search(JsonNode::new(text), &path.parse().unwrap(), &mut findings);
         findings
     }
@@ -156,18 +157,19 @@ mod tests {
     fn searches_in_deep_and_wide_values_end() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         let wide = format!("[{}1]", "{\"a\":[1,2]},".repeat(200_000));
-        let (not_descended, more) = (Some(NOT_DESCENDED), Some("there are more"));
-        for (text, path, count, stopped) in [
-            (&deep, "$..x", 0, not_descended),
-            (&wide, "$..x", 0, None),
-            (&wide, "$..a", 50, more),
-            (&wide, "$[-1]", 1, None),
-            (&wide, "$..[-1]", 50, more),
+        for (text, path, count, gaps) in [
+            (&deep, "$..x", 0, vec![Gap::Depth(200)]),
+            (&wide, "$..x", 0, vec![]),
+            (&wide, "$..a", 50, vec![Gap::Full]),
+            (&wide, "$[-1]", 1, vec![]),
+            (&wide, "$..[-1]", 50, vec![Gap::Full]),
         ] {
             let found = found(text, path);
-            assert_eq!((found.count, found.stopped.as_deref()), (count, stopped), "{path}");
+            assert_eq!((found.count, found.gaps), (count, gaps), "{path}");
         }
-        assert!(found(&deep, "$..*..*..*..x").is_out_of_time());
+        let mut endless = Findings::within(Duration::from_millis(20), 50, 8000);
+        search(JsonNode::new(&deep), &"$..*..*..*..x".parse().unwrap(), &mut endless);
+        assert!(endless.gaps.contains(&Gap::OutOfTime), "{endless:?}");
     }
 
     proptest! {

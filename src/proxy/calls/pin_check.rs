@@ -3,25 +3,29 @@
 //! The catalog of such a server may change with each connection. The host's request is therefore
 //! evaluated again when the server is awake, and sent on that connection or not at all.
 
-use super::{denial::Denial, forward_error::ForwardError, lease::upstream};
+use super::{
+    denial::{Denial, JudgedTool},
+    forward_error::ForwardError,
+    lease::upstream,
+};
 use crate::{
     catalog::ServerId,
     config::Pin,
-    policy::Decision,
+    policy::{Decider, Decision},
     proxy::{Caller, Fleet, instance::Instance},
     surface::Action,
     wire::{Raw, edit},
 };
 
 /// The evaluation of a host's request before its server was awake.
-pub(in crate::proxy) struct Approval<'a> {
+pub(in crate::proxy) struct EvaluatedRequest<'a> {
     /// The `params` of the host's request.
     pub(in crate::proxy) params: &'a Raw,
     pub(in crate::proxy) action: &'a Action,
 }
 
 /// Returns whether a server's tools must be compared with their pins before a call.
-pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
+pub(in crate::proxy) fn must_check_pins(fleet: &Fleet, server: ServerId) -> bool {
     fleet.servers.config(server).settings.pin == Pin::Block
 }
 
@@ -30,23 +34,23 @@ pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
 ///
 /// # Errors
 /// [`ForwardError::Superseded`] or [`ForwardError::Denied`].
-pub(super) async fn check_approval(
+pub(super) async fn check_pins(
     fleet: &Fleet,
-    approval: &Approval<'_>,
+    request: &EvaluatedRequest<'_>,
     caller: &Caller,
     instance: Instance,
 ) -> Result<(), ForwardError> {
-    let Action::Forward { server, params, .. } = approval.action else { return Ok(()) };
+    let Action::Forward { server, params, .. } = request.action else { return Ok(()) };
     let evaluated =
-        fleet.board.evaluate(&caller.viewer(), approval.params, &fleet.context.tasks).await;
-    if evaluated != *approval.action {
+        fleet.board.evaluate(&caller.viewer(), request.params, &fleet.context.tasks).await;
+    if evaluated != *request.action {
         return Err(ForwardError::Superseded);
     }
     let tool = edit::get_str(params, "name").unwrap_or_default();
     if has_changed(fleet, instance, &tool) {
         let server = fleet.servers.config(*server).name.clone();
-        let decision = Decision::by_pin(&server, &tool);
-        return Err(Denial::Rule { tool: format!("{server}/{tool}"), decision }.into());
+        let decision = Decision::denied_by(Decider::Pin);
+        return Err(Denial::Rule(JudgedTool { server, tool, decision }).into());
     }
     Ok(())
 }
