@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::base::shell_command;
+
 /// The parts of the login command that errors tell the user to run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoginCommand {
@@ -18,8 +20,7 @@ impl LoginCommand {
                 words.extend([flag.to_owned(), path.display().to_string()]);
             }
         }
-        // `shlex` refuses a name with a zero byte, which a user cannot type anyway.
-        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+        shell_command(words.iter().map(String::as_str))
     }
 }
 

@@ -40,6 +40,6 @@ pub(crate) use random_token::random_token;
 pub(crate) use recent::Recent;
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};
-pub(crate) use text::{counted, is_same_ignoring_case, one_line, shortened};
+pub(crate) use text::{counted, is_same_ignoring_case, one_line, shell_command, shortened};
 #[cfg(unix)]
 pub(crate) use unix_socket::{UNNAMED_EXTENSION, bind_private, connect_at_once};

@@ -28,6 +28,13 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
+/// Returns the words of a command line, each quoted if a shell needs that.
+pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    // `shlex` refuses a word with a zero byte, which a user cannot type anyway.
+    shlex::try_join(words.clone())
+        .unwrap_or_else(|_| words.into_iter().collect::<Vec<_>>().join(" "))
+}
+
 /// Returns a count with its noun: `1 tool`, `2 tools`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }

@@ -1,11 +1,14 @@
 //! `dormouse refresh`: read the servers' lists again, and update the `tools` of the config.
 
+mod toolset_proposal;
+
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::toolset_proposal::propose_toolsets;
 use super::{
     arguments::RefreshArguments,
     edit::{self, rewrite},
@@ -18,7 +21,7 @@ use super::{
 use crate::{
     base::{counted, one_line, visible},
     catalog::{CatalogKey, Pins, ServerCatalog},
-    config::{ConfigEdit, ConfigFile, ProposedToolset, ToolChanges, propose_toolsets},
+    config::{ConfigEdit, ConfigFile, ProposedToolset, ToolChanges},
     upstream::{AttemptError, LoadError},
 };
 

@@ -1,5 +1,7 @@
 //! A named part of a server's tools (docs/reference/toolsets.md).
 
+use serde::Serialize;
+
 use super::{NamePattern, keys::ToolsetEntry};
 
 /// A named part of a server's tools.
@@ -29,6 +31,15 @@ impl Toolset {
     pub fn full_name(&self, server: &str) -> String {
         format!("{server}/{}", self.name)
     }
+}
+
+/// A toolset as it is written into an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ProposedToolset {
+    #[serde(skip)]
+    pub name: String,
+    pub tools: Vec<String>,
+    pub description: String,
 }
 
 /// The tools that an offer consists of.

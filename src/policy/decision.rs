@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::RulePlace;
-use crate::config::Verdict;
+use crate::{base::shell_command, config::Verdict};
 
 /// The verdict on a call, with the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +74,10 @@ impl Decision {
 
 /// Returns the message to the agent about a tool that differs from what the user has approved.
 pub(crate) fn changed_tool_message(server: &str, tool: &str) -> String {
+    let command = shell_command(["dormouse", "approve", server, tool]);
     format!(
         "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
-            was first seen, or cannot be compared. The user has to review it and run: dormouse \
-            approve {server} {tool}"
+            was first seen, or cannot be compared. The user has to review it and run: {command}"
     )
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
-    base::run_blocking,
+    base::{run_blocking, shell_command},
     catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
     config::{Pin, Startup},
     upstream::{ChangeAudience, Recalled, declared_names},
@@ -94,8 +94,8 @@ fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
                 server = config.name,
                 tool,
                 "the tool's definition has changed since it was first seen, or cannot be \
-                    compared: review it, and run `dormouse approve {}`{blocked}",
-                config.name
+                    compared: review it, and run `{}`{blocked}",
+                shell_command(["dormouse", "approve", &config.name])
             );
         }
     }

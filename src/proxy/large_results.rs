@@ -9,6 +9,7 @@ use super::{
     results::{Cut, Excerpt, PreviewRules, URI_PREFIX},
 };
 use crate::{
+    base::run_blocking,
     catalog::{Changes, ServerId, Snapshot, Tool, ToolResolution},
     config::{ResultLimit, Surface},
     protocol::{Era, error, method},
@@ -101,6 +102,23 @@ pub(super) fn tell_of_task(
     });
 }
 
+/// Starts to forget results that are too old, for as long as there are results.
+fn reap(fleet: &Fleet) {
+    let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
+    fleet.context.tasks.spawn(async move {
+        while let Some(fleet) = weak.upgrade() {
+            let (expired, next) = fleet.calls.results.expire();
+            drop(fleet);
+            run_blocking(move || drop(expired)).await;
+            let Some(next) = next else { return };
+            let waiting = tokio::time::sleep_until(next.into());
+            if stop.run_until_cancelled(waiting).await.is_none() {
+                return;
+            }
+        }
+    });
+}
+
 impl Bounding<'_> {
     /// Returns what the host gets of a result, after a change of its list that is due to it.
     async fn answer(&self, caller: &Caller, result: Raw) -> Raw {
@@ -140,7 +158,12 @@ impl Bounding<'_> {
         let is_listed = rules.form == ReadForm::Listed;
         let principal = self.viewer.principal;
         let cutting = self.fleet.calls.results.cut(principal, rules, result.clone());
-        let Some(Cut { preview, is_kept }) = cutting.await else { return (result, false) };
+        let Some(Cut { preview, is_kept, wants_reaper }) = cutting.await else {
+            return (result, false);
+        };
+        if wants_reaper {
+            reap(self.fleet);
+        }
         let server = &self.fleet.servers.config(self.server).name;
         let withheld = result.len().saturating_sub(preview.len());
         tracing::debug!(server, bytes = result.len(), withheld, "cut a large result");

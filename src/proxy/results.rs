@@ -6,16 +6,15 @@ mod findings;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz;
 mod grep;
-mod json_node;
 mod json_path;
 mod json_shape;
 mod kept_result;
+mod kept_results;
 mod pages;
 mod path_search;
 mod preview;
 mod result_table;
-mod store;
 
 pub(super) use kept_result::Excerpt;
+pub(super) use kept_results::{Cut, KeptResults};
 pub(super) use preview::{PreviewRules, URI_PREFIX};
-pub(super) use store::{Cut, KeptResults};

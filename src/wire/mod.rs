@@ -8,6 +8,7 @@ pub(crate) mod edit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod http;
+mod json_node;
 mod lines;
 mod message;
 mod outbox;
@@ -18,6 +19,7 @@ pub(crate) mod sse;
 pub mod standard_streams;
 
 pub(crate) use http::http_client_builder;
+pub(crate) use json_node::{Child, JsonKind, JsonNode};
 pub(crate) use lines::{Line, LineReader};
 pub(crate) use message::{
     Id, InvalidMessage, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,

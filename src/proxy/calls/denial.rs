@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::{
+    base::shell_command,
     policy::{Decision, MalformedCall, ToolCall},
     proxy::events::PolicyEffect,
 };
@@ -76,11 +77,9 @@ impl fmt::Display for Denial {
             ),
             Self::CannotAsk(judged) => write!(
                 f,
-                "{}, and this host cannot ask for it. The user can run `dormouse policy allow \
-                    {}{}` to allow it. (rule: {})",
+                "{}, and this host cannot ask for it. The user can run `{}` to allow it. (rule: {})",
                 NeedsApproval(judged),
-                Quoted(&judged.full_name()),
-                RuleOptions(&judged.decision),
+                allow_command(judged),
                 judged.decision.by
             ),
             Self::NotAnswered(judged) => write!(
@@ -136,25 +135,12 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// The options of `policy allow` that name the rules.
-struct RuleOptions<'a>(&'a Decision);
-
-impl fmt::Display for RuleOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.places().try_for_each(|place| write!(f, " --rule {}", Quoted(&place.to_string())))
-    }
-}
-
-/// A word of a command line, quoted if a shell needs that.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match shlex::try_quote(self.0) {
-            Ok(quoted) => f.write_str(&quoted),
-            Err(_) => f.write_str(self.0),
-        }
-    }
+/// Returns the command that allows a tool in spite of the rules that ask about it.
+fn allow_command(judged: &JudgedTool) -> String {
+    let tool = judged.full_name();
+    let places: Vec<String> = judged.decision.places().map(ToString::to_string).collect();
+    let rules = places.iter().flat_map(|place| ["--rule", place]);
+    shell_command(["dormouse", "policy", "allow", &tool].into_iter().chain(rules))
 }
 
 #[cfg(test)]

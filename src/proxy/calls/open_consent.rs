@@ -1,6 +1,6 @@
 //! A consent that a user has been asked for, until the answer is there.
 
-use super::permission_question::UserAnswer;
+use super::{denial::Denial, permission_question::UserAnswer};
 use crate::{
     config::RuleException,
     policy::NoException,
@@ -11,8 +11,6 @@ use crate::{
         rule_writer::{RuleNotWritten, WRITE_TIMEOUT},
     },
 };
-
-use super::denial::Denial;
 
 /// A consent that the user has been asked for.
 pub(super) struct OpenConsent {

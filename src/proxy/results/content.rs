@@ -3,10 +3,17 @@
 
 use std::ops::Range;
 
-use super::json_node::{Child, JsonKind, JsonNode};
-use crate::wire::Raw;
+use crate::wire::{Child, JsonKind, JsonNode, Raw};
 
 /// A result in parts. Images and audio are passed on, and do not count.
+///
+/// The text of a result with a text block, a link, and `structuredContent` has three parts:
+///
+/// ```text
+/// The first block, as it is.
+/// {"type":"resource_link","uri":"file:///a","name":"a"}
+/// {"total":3}
+/// ```
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Content {
     /// The texts of the blocks, joined by line breaks, `structuredContent`, unless a text is the
@@ -22,13 +29,11 @@ pub(in crate::proxy) struct Content {
     /// Blocks that are passed on.
     pub(super) media: Vec<Raw>,
     /// Members other than `content`, `structuredContent` and `isError` that are passed on.
-    pub(super) others: Vec<(String, Raw)>,
+    pub(super) passed_on_members: Vec<(String, Raw)>,
     /// The places of the text blocks in the text.
     texts: Vec<Range<usize>>,
     /// The place of all blocks in the text.
     body: Range<usize>,
-    /// The number of parts of the text.
-    parts: usize,
 }
 
 /// Maximum length of the members that are passed on, in bytes together.
@@ -44,34 +49,61 @@ impl Content {
         if result.member("isError").is_some_and(|flag| flag.text() == "true") {
             return None;
         }
-        let mut content = Self::default();
+        let mut builder = ContentBuilder::default();
         let (mut has_blocks, mut structured, mut others) = (false, None, Vec::new());
         for child in result.children() {
             if child.has_key("content") {
-                content.add_blocks(child.node);
+                builder.add_blocks(child.node);
                 has_blocks = true;
             } else if child.has_key("structuredContent") && child.node.kind() != JsonKind::Null {
                 structured = Some(child.node);
             } else if !child.has_key("isError") {
-                content.size += child.written_key().len() + child.node.text().len();
+                builder.content.size += child.written_key().len() + child.node.text().len();
                 others.push(child);
             }
         }
         if !has_blocks && structured.is_none() {
             return None;
         }
-        content.body = 0..content.text.len();
+        builder.content.body = 0..builder.content.text.len();
         if let Some(structured) = structured {
-            content.add_structured(structured);
+            builder.add_structured(structured);
         }
-        content.add_others(others);
+        builder.add_others(others);
+        let content = builder.content;
         (content.size > limit).then_some(content)
     }
 
+    /// Returns `structuredContent`.
+    pub(super) fn structured(&self) -> Option<JsonNode<'_>> {
+        Some(JsonNode::new(self.text.get(self.structured.clone()?)?))
+    }
+
+    /// Returns the JSON that the result has: `structuredContent`, or else its text.
+    pub(super) fn json(&self) -> Option<JsonNode<'_>> {
+        self.structured().or_else(|| parsed(self.text.get(self.json_place())?))
+    }
+
+    /// Returns the place of `structuredContent` in the text, or else of the blocks, which may be
+    /// JSON.
+    pub(super) fn json_place(&self) -> Range<usize> {
+        let only = self.texts.first().filter(|_| self.blocks == 1);
+        self.structured.as_ref().or(only).unwrap_or(&self.body).clone()
+    }
+}
+
+/// A content to which the parts of a result are added, and the number of parts that its text has.
+#[derive(Default)]
+struct ContentBuilder {
+    content: Content,
+    parts: usize,
+}
+
+impl ContentBuilder {
     fn add_blocks(&mut self, blocks: JsonNode<'_>) {
         if blocks.kind() != JsonKind::Array {
-            self.size += blocks.text().len();
-            self.blocks = 1;
+            self.content.size += blocks.text().len();
+            self.content.blocks = 1;
             self.push(blocks.text());
             return;
         }
@@ -79,20 +111,20 @@ impl Content {
             let kind = block.member("type").and_then(JsonNode::string).unwrap_or_default();
             let holder = match kind.as_str() {
                 "image" | "audio" => {
-                    self.media.extend(raw(block));
+                    self.content.media.extend(raw(block));
                     continue;
                 }
                 "text" => Some(block),
                 "resource" => block.member("resource"),
                 _ => None,
             };
-            self.blocks += 1;
-            self.size += block.text().len();
+            self.content.blocks += 1;
+            self.content.size += block.text().len();
             let written = holder.and_then(|holder| holder.member("text"));
             match (holder, written.and_then(JsonNode::string)) {
                 (Some(holder), Some(text)) => {
                     let written = written.map_or(0, |written| written.text().len());
-                    self.size -= written.saturating_sub(text.len());
+                    self.content.size -= written.saturating_sub(text.len());
                     self.add_text(block, holder, &text);
                 }
                 _ => {
@@ -117,28 +149,28 @@ impl Content {
             self.push(&header);
         }
         let at = self.push(text);
-        self.texts.push(at);
+        self.content.texts.push(at);
     }
 
     fn push(&mut self, part: &str) -> Range<usize> {
         if self.parts > 0 {
-            self.text.push('\n');
+            self.content.text.push('\n');
         }
         self.parts += 1;
-        let start = self.text.len();
-        self.text.push_str(part);
-        start..self.text.len()
+        let start = self.content.text.len();
+        self.content.text.push_str(part);
+        start..self.content.text.len()
     }
 
     fn add_structured(&mut self, structured: JsonNode<'_>) {
         let given = structured.text();
-        self.size += "structuredContent".len() + given.len();
-        let is_same = |at: &&Range<usize>| self.text[(*at).clone()] == *given;
-        if let Some(same) = self.texts.iter().find(is_same) {
-            self.structured = Some(same.clone());
+        self.content.size += "structuredContent".len() + given.len();
+        let is_same = |at: &&Range<usize>| self.content.text[(*at).clone()] == *given;
+        if let Some(same) = self.content.texts.iter().find(is_same) {
+            self.content.structured = Some(same.clone());
             return;
         }
-        self.structured = Some(self.push(given));
+        self.content.structured = Some(self.push(given));
     }
 
     /// Passes on the shortest of the other members, and adds the rest to the text.
@@ -155,30 +187,13 @@ impl Content {
         for child in passed_on {
             let key = serde_json::from_str(&format!("\"{}\"", child.written_key()));
             if let (Ok(key), Some(value)) = (key, raw(child.node)) {
-                self.others.push((key, value));
+                self.content.passed_on_members.push((key, value));
             }
         }
         if !left_out.is_empty() {
             let members = left_out.iter().map(|child| (child.written_key(), child.node.text()));
             self.push(&object(members));
         }
-    }
-
-    /// Returns `structuredContent`.
-    pub(super) fn structured(&self) -> Option<JsonNode<'_>> {
-        Some(JsonNode::new(self.text.get(self.structured.clone()?)?))
-    }
-
-    /// Returns the JSON that the result has: `structuredContent`, or else its text.
-    pub(super) fn json(&self) -> Option<JsonNode<'_>> {
-        self.structured().or_else(|| parsed(self.text.get(self.json_place())?))
-    }
-
-    /// Returns the place of `structuredContent` in the text, or else of the blocks, which may be
-    /// JSON.
-    pub(super) fn json_place(&self) -> Range<usize> {
-        let only = self.texts.first().filter(|_| self.blocks == 1);
-        self.structured.as_ref().or(only).unwrap_or(&self.body).clone()
     }
 }
 
@@ -233,7 +248,7 @@ mod tests {
         let found = content(&same).unwrap();
         assert_eq!(found.text, text);
         assert_eq!(found.structured, Some(0..text.len()));
-        assert_eq!(found.others.len(), 1);
+        assert_eq!(found.passed_on_members.len(), 1);
     }
 
     #[test]
@@ -254,7 +269,7 @@ mod tests {
         ] {
             let found = Content::above(200, &Raw::encode(&result)).unwrap();
             assert_eq!(found.text, expected);
-            assert!(found.others.iter().all(|(key, _)| key == "short"));
+            assert!(found.passed_on_members.iter().all(|(key, _)| key == "short"));
         }
         let marked = json!({"content": [marked]});
         let found = Content::above(200, &Raw::encode(&marked)).unwrap();

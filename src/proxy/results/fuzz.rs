@@ -23,9 +23,10 @@ pub(crate) fn large_results(bytes: &[u8]) {
     let Ok(result) = Raw::parse(bytes::Bytes::copy_from_slice(input.rest())) else { return };
     let rules = PreviewRules {
         limit: choices.number(),
-        form: match choices.number() % 3 {
+        form: match choices.number() % 4 {
             0 => ReadForm::Listed,
             1 => ReadForm::Grouped,
+            2 => ReadForm::Used("use_readonly_tool".to_owned()),
             _ => ReadForm::Resource,
         },
         must_be_structured: choices.one_of(&[false, true]),

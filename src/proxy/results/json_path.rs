@@ -1,4 +1,5 @@
-//! Paths into JSON: the part of `JSONPath` (RFC 9535) that needs neither filters nor functions.
+//! Paths into JSON: a subset of `JSONPath` (RFC 9535) without filters, functions, unions and steps
+//! of slices. Names in quotes have simpler escapes.
 
 use std::str::FromStr;
 
@@ -40,7 +41,7 @@ impl FromStr for JsonPath {
             let at = text.trim_end().len() - rest.len();
             format!(
                 "\"jsonpath\" is not valid or not supported at byte {at}. Supported forms: $, \
-                    .name, ['name'], [n], [-n], [a:b], [*], .*, ..name"
+                    .name, ['name'], [n], [-n], [a:b], [*], .*, ..name, ..[n], ..*"
             )
         };
         if !parser.skip("$") {

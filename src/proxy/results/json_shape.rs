@@ -1,6 +1,6 @@
 //! The shape of a JSON value: its keys and types, in a bounded text.
 
-use super::json_node::{Child, JsonKind, JsonNode};
+use crate::wire::{Child, JsonKind, JsonNode};
 
 /// Maximum length of a shape, in bytes.
 pub(super) const MAX_SHAPE_BYTES: usize = 500;

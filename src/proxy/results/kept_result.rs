@@ -4,6 +4,7 @@
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    iter,
     ops::Range,
 };
 
@@ -138,9 +139,10 @@ impl Excerpt {
     /// Returns the answer with these findings, which are called `one` or `many`.
     fn found(findings: Findings, (one, many): (&str, &str)) -> Self {
         let Findings { text, count, gaps, .. } = findings;
-        let gaps: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
         let what = if count == 1 { one } else { many };
-        Self { text, note: format!("[dormouse: {count} {what}{gaps}]") }
+        let gaps = gaps.iter().map(ToString::to_string);
+        let parts: Vec<String> = iter::once(format!("{count} {what}")).chain(gaps).collect();
+        Self { text, note: format!("[dormouse: {}]", parts.join("; ")) }
     }
 }
 

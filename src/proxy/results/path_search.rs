@@ -2,10 +2,10 @@
 
 use super::{
     findings::{Findings, Gap, Stopped},
-    json_node::{Child, JsonKind, JsonNode},
     json_path::{JsonPath, Segment, Selector},
     json_shape::shape,
 };
+use crate::wire::{Child, JsonKind, JsonNode};
 
 /// Maximum length of a value in the answer, in bytes. The rest of a longer one is described.
 const MAX_VALUE_BYTES: usize = 2000;

@@ -35,12 +35,12 @@ impl PreviewRules {
         let max_structured = MAX_STRUCTURED_BYTES.min(self.limit);
         let structured = content.structured().filter(|it| it.text().len() <= max_structured);
         let structured = structured.and_then(|it| Raw::parse(it.text().to_owned()).ok());
-        let is_refused =
+        let must_be_error =
             self.must_be_structured && content.structured().is_some() && structured.is_none();
-        let note = self.note(content, id, structured.is_some(), is_refused);
+        let note = self.note(content, id, structured.is_some(), must_be_error);
         let taken = FRAME_BYTES
             + content
-                .others
+                .passed_on_members
                 .iter()
                 .map(|(key, value)| written_bytes(key) + value.len() + 8)
                 .sum::<usize>()
@@ -56,12 +56,12 @@ impl PreviewRules {
         if let Some(structured) = structured {
             result = edit::set(&result, "structuredContent", &structured);
         }
-        if is_refused {
+        if must_be_error {
             result = edit::set(&result, "isError", &Raw::encode(&true));
         }
-        let others: Vec<(&str, &Raw)> =
-            content.others.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        edit::set_each(&result, &others)
+        let members: Vec<(&str, &Raw)> =
+            content.passed_on_members.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        edit::set_each(&result, &members)
     }
 
     fn note(
@@ -69,10 +69,10 @@ impl PreviewRules {
         content: &Content,
         id: Option<&str>,
         has_structured: bool,
-        is_refused: bool,
+        must_be_error: bool,
     ) -> String {
         let mut note = String::from("[dormouse: ");
-        if is_refused {
+        if must_be_error {
             note.push_str(
                 "the tool was executed; this is an error only because its structuredContent is \
                     too long for this answer, so do not call the tool again; ",
@@ -96,7 +96,7 @@ impl PreviewRules {
         note.push(' ');
         note.push_str(&match id {
             Some(id) => self.reading(id, page_count(content.text.len())),
-            None if is_refused => "It cannot be kept.".into(),
+            None if must_be_error => "It cannot be kept.".into(),
             None => "It cannot be kept: call the tool so that it returns less.".into(),
         });
         note.push_str(" ]");

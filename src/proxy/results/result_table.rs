@@ -32,6 +32,8 @@ pub(super) const MAX_AGE: Duration = Duration::from_hours(1);
 pub(super) struct ResultTable<T> {
     limits: TableLimits,
     items: VecDeque<Item<T>>,
+    /// True while somebody calls [`ResultTable::expire`] at the times that it returns.
+    is_reaped: bool,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub(super) struct Fingerprint {
 
 impl<T> ResultTable<T> {
     pub(super) const fn new(limits: TableLimits) -> Self {
-        Self { limits, items: VecDeque::new() }
+        Self { limits, items: VecDeque::new(), is_reaped: false }
     }
 
     /// Returns whether a result of this size can be kept at all.
@@ -98,11 +100,24 @@ impl<T> ResultTable<T> {
         (now.duration_since(found.since) < MAX_AGE).then_some(&found.result)
     }
 
-    /// Removes what is older than [`MAX_AGE`].
-    pub(super) fn remove_expired(&mut self, now: Instant) -> Vec<T> {
+    fn remove_expired(&mut self, now: Instant) -> Vec<T> {
         let is_expired = |item: &Item<T>| now.duration_since(item.since) >= MAX_AGE;
         let expired = self.items.iter().take_while(|item| is_expired(item)).count();
         self.items.drain(..expired).map(|item| item.result).collect()
+    }
+
+    /// Returns true to the one who has to call [`ResultTable::expire`] from now on.
+    pub(super) const fn wants_reaper(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_reaped, true)
+    }
+
+    /// Removes what is older than [`MAX_AGE`]. Returns when to call this again; `None` if nothing
+    /// is kept any more.
+    pub(super) fn expire(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        let expired = self.remove_expired(now);
+        let next = self.items.front().map(|oldest| oldest.since + MAX_AGE);
+        self.is_reaped = next.is_some();
+        (expired, next)
     }
 
     /// Removes everything of one owner.
@@ -198,5 +213,19 @@ mod tests {
         }
         assert_eq!(table.remove_expired(now + MAX_AGE).len(), 1);
         assert!(table.get(owner, "a", now + MAX_AGE).is_some());
+    }
+
+    #[test]
+    fn table_has_one_reaper_until_it_is_empty() {
+        let (owner, now) = (Principal::new(), Instant::now());
+        let later = now + MAX_AGE / 2;
+        let mut table = ResultTable::new(SMALL);
+        table.put(owner, "a".to_owned(), (text(7, 1), ()), now);
+        table.put(owner, "b".to_owned(), (text(7, 2), ()), later);
+        assert!(table.wants_reaper() && !table.wants_reaper());
+        assert_eq!(table.expire(now + MAX_AGE), (vec![()], Some(later + MAX_AGE)));
+        assert!(!table.wants_reaper());
+        assert_eq!(table.expire(later + MAX_AGE), (vec![()], None));
+        assert!(table.wants_reaper());
     }
 }

@@ -1,15 +1,16 @@
 //! A JSON value inside a text, and its children, found without building a tree of values: a text of
-//! 30 MB may have millions of them.
+//! 30 MB may have millions of them. `edit` reads one level of an object and checks it; this walks a
+//! text that has been checked, to any depth and through arrays, and allocates nothing.
 
 use memchr::memchr2;
 
 /// A JSON value. The text around it has been checked by a parser; in any other text the children
 /// are wrong, but nothing panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct JsonNode<'a>(&'a str);
+pub(crate) struct JsonNode<'a>(&'a str);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JsonKind {
+pub(crate) enum JsonKind {
     Object,
     Array,
     String,
@@ -20,30 +21,30 @@ pub(super) enum JsonKind {
 
 /// A member of an object or an element of an array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Child<'a> {
+pub(crate) struct Child<'a> {
     /// The key as it is written, with its quotes; `None` for an element.
     key: Option<&'a str>,
-    pub(super) node: JsonNode<'a>,
+    pub(crate) node: JsonNode<'a>,
 }
 
 /// The children of a value in their order.
 #[derive(Clone, Debug)]
-pub(super) struct Children<'a> {
+pub(crate) struct Children<'a> {
     text: &'a str,
     at: usize,
     is_object: bool,
 }
 
 impl<'a> JsonNode<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self(text.trim_ascii())
     }
 
-    pub(super) fn text(self) -> &'a str {
+    pub(crate) fn text(self) -> &'a str {
         self.0
     }
 
-    pub(super) fn kind(self) -> JsonKind {
+    pub(crate) fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {
             Some(b'{') => JsonKind::Object,
             Some(b'[') => JsonKind::Array,
@@ -55,7 +56,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns the members of an object or the elements of an array; other values have none.
-    pub(super) fn children(self) -> Children<'a> {
+    pub(crate) fn children(self) -> Children<'a> {
         let kind = self.kind();
         let has_children = matches!(kind, JsonKind::Object | JsonKind::Array);
         let text = if has_children { self.0 } else { "" };
@@ -63,13 +64,13 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns the value of the member `key`. The last of several equal keys counts.
-    pub(super) fn member(self, key: &str) -> Option<Self> {
+    pub(crate) fn member(self, key: &str) -> Option<Self> {
         let found = self.children().filter(|child| child.has_key(key)).last();
         found.map(|child| child.node)
     }
 
     /// Returns the text of a string; `None` for other values, and for a string that is not Unicode.
-    pub(super) fn string(self) -> Option<String> {
+    pub(crate) fn string(self) -> Option<String> {
         if self.kind() != JsonKind::String {
             return None;
         }
@@ -79,12 +80,12 @@ impl<'a> JsonNode<'a> {
 
 impl<'a> Child<'a> {
     /// Returns the key as it is written, without its quotes; empty for an element.
-    pub(super) fn written_key(&self) -> &'a str {
+    pub(crate) fn written_key(&self) -> &'a str {
         let key = self.key.unwrap_or_default();
         key.get(1..key.len().saturating_sub(1)).unwrap_or_default()
     }
 
-    pub(super) fn has_key(&self, key: &str) -> bool {
+    pub(crate) fn has_key(&self, key: &str) -> bool {
         let Some(quoted) = self.key else { return false };
         if quoted.contains('\\') {
             return serde_json::from_str::<String>(quoted).is_ok_and(|own| own == key);

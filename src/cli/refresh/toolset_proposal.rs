@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
-use super::NamePattern;
+use crate::config::{NamePattern, ProposedToolset};
 
 /// Number of tools above which a server without toolsets gets a proposal.
-pub(crate) const MAX_UNDIVIDED_TOOLS: usize = 30;
+const MAX_UNDIVIDED_TOOLS: usize = 30;
 /// Minimum and maximum number of tools of a proposed toolset.
 const MIN_TOOLS: usize = 3;
 const MAX_TOOLS: usize = 20;
@@ -32,15 +30,6 @@ const NO_SUBJECTS: [&str; 55] = [
     "start", "stop", "the", "to", "update", "upload", "use", "with", "write",
 ];
 
-/// A proposed toolset, as it can be written into an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ProposedToolset {
-    #[serde(skip)]
-    pub name: String,
-    pub tools: Vec<String>,
-    pub description: String,
-}
-
 /// A word of a tool's name, or several words that follow each other.
 struct Subject {
     /// The singular, for comparison.
@@ -51,7 +40,7 @@ struct Subject {
 
 /// Returns toolsets for a server with these tools. Returns none if there are few tools, or their
 /// names do not fall into groups.
-pub(crate) fn propose_toolsets(tools: &[&str]) -> Vec<ProposedToolset> {
+pub(super) fn propose_toolsets(tools: &[&str]) -> Vec<ProposedToolset> {
     if tools.len() <= MAX_UNDIVIDED_TOOLS {
         return Vec::new();
     }
@@ -59,19 +48,10 @@ pub(crate) fn propose_toolsets(tools: &[&str]) -> Vec<ProposedToolset> {
     let mut left: BTreeSet<usize> = (0..tools.len()).collect();
     let mut proposed: Vec<ProposedToolset> = Vec::new();
     while proposed.len() < MAX_TOOLSETS {
-        let fresh = |forms: &Forms| forms.keys().filter(|tool| left.contains(*tool)).count();
-        let small = most_frequent(&by_subject, |forms| {
-            let fresh = fresh(forms);
-            let is_worth_it = forms.len() <= MAX_TOOLS && fresh * 2 >= forms.len();
-            is_worth_it.then_some(fresh).filter(|fresh| *fresh >= MIN_TOOLS)
-        });
-        // The remaining tools of a frequent subject may be few enough.
-        let rest = || {
-            most_frequent(&by_subject, |forms| {
-                Some(fresh(forms)).filter(|fresh| (MIN_TOOLS..=MAX_TOOLS).contains(fresh))
-            })
+        let whole = whole_subject(&by_subject, &left);
+        let Some((key, forms)) = whole.or_else(|| rest_of_subject(&by_subject, &left)) else {
+            break;
         };
-        let Some((key, forms)) = small.or_else(rest) else { break };
         let mut own = forms.clone();
         own.retain(|tool, _| forms.len() <= MAX_TOOLS || left.contains(tool));
         left.retain(|tool| !forms.contains_key(tool));
@@ -86,13 +66,39 @@ pub(crate) fn propose_toolsets(tools: &[&str]) -> Vec<ProposedToolset> {
 
 /// The tools with a subject, by position, with the form in which each name has it.
 type Forms = BTreeMap<usize, String>;
+/// The tools with each subject.
+type Subjects = BTreeMap<String, Forms>;
+/// A subject and its tools.
+type Chosen<'a> = (&'a String, &'a Forms);
+
+/// Returns the largest subject whose tools are few enough for a toolset, and of which at least half
+/// are in none yet.
+fn whole_subject<'a>(by_subject: &'a Subjects, left: &BTreeSet<usize>) -> Option<Chosen<'a>> {
+    most_frequent(by_subject, |forms| {
+        let fresh = count_left(forms, left);
+        let is_worth_it = forms.len() <= MAX_TOOLS && fresh * 2 >= forms.len();
+        is_worth_it.then_some(fresh).filter(|fresh| *fresh >= MIN_TOOLS)
+    })
+}
+
+/// Returns the subject of which the most tools, but few enough for a toolset, are in none yet.
+fn rest_of_subject<'a>(by_subject: &'a Subjects, left: &BTreeSet<usize>) -> Option<Chosen<'a>> {
+    most_frequent(by_subject, |forms| {
+        let fresh = count_left(forms, left);
+        (MIN_TOOLS..=MAX_TOOLS).contains(&fresh).then_some(fresh)
+    })
+}
+
+fn count_left(forms: &Forms, left: &BTreeSet<usize>) -> usize {
+    forms.keys().filter(|tool| left.contains(*tool)).count()
+}
 
 /// Returns the subject of the most tools, as `count` counts them. Of equal subjects the first in
 /// alphabetical order is chosen.
 fn most_frequent(
-    by_subject: &BTreeMap<String, Forms>,
+    by_subject: &Subjects,
     count: impl Fn(&Forms) -> Option<usize>,
-) -> Option<(&String, &Forms)> {
+) -> Option<Chosen<'_>> {
     let counted = by_subject.iter().filter_map(|(key, forms)| {
         // Two words say more than one of them.
         let weight = 5 + key.matches(' ').count();
@@ -103,8 +109,8 @@ fn most_frequent(
 }
 
 /// Returns the tools with each subject. Subjects of too few tools are left out.
-fn tools_by_subject(tools: &[&str]) -> BTreeMap<String, Forms> {
-    let mut by_subject: BTreeMap<String, Forms> = BTreeMap::new();
+fn tools_by_subject(tools: &[&str]) -> Subjects {
+    let mut by_subject = Subjects::new();
     for (at, tool) in tools.iter().enumerate().filter(|(_, tool)| is_plain(tool)) {
         for Subject { key, written } in subjects(tool) {
             by_subject.entry(key).or_default().entry(at).or_insert(written);
@@ -289,6 +295,17 @@ mod tests {
         let tools: Vec<&str> = names.iter().map(String::as_str).collect();
         assert_eq!(propose_toolsets(&tools), []);
         assert_eq!(propose_toolsets(&FORGE.split_whitespace().take(30).collect::<Vec<_>>()), []);
+    }
+
+    #[test]
+    fn subjects_whose_toolsets_would_have_one_name_are_proposed_once() {
+        let nouns = ["redBoxes", "redboxes", "page"];
+        let with = |noun: &str| ('p'..='z').map(|verb| format!("{verb}_{noun}")).collect();
+        let names: Vec<Vec<String>> = nouns.map(with).to_vec();
+        let tools: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+        let proposed = propose_toolsets(&tools);
+        let own: Vec<&str> = proposed.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(own, ["redboxes", "page"]);
     }
 
     #[test]

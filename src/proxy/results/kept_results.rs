@@ -1,4 +1,4 @@
-//! The kept results of all sessions, for tasks.
+//! Cuts, keeps and reads the results of all sessions without blocking async tasks.
 
 use std::{
     collections::HashMap,
@@ -44,6 +44,8 @@ pub(in crate::proxy) struct Cut {
     pub(in crate::proxy) preview: Raw,
     /// True if the rest of it can be read.
     pub(in crate::proxy) is_kept: bool,
+    /// True if the caller has to call [`KeptResults::expire`] from now on.
+    pub(in crate::proxy) wants_reaper: bool,
 }
 
 /// Results that nobody can read any more. Dropping them closes files, which may block.
@@ -80,9 +82,12 @@ impl KeptResults {
             drop(result);
             let id = keep(&table, &hasher, principal, &content);
             let preview = rules.compose(&content, id.as_deref());
-            Some(Cut { preview, is_kept: id.is_some() })
+            Some((preview, id.is_some()))
         });
-        cutting.await.flatten()
+        let (preview, is_kept) = cutting.await.flatten()?;
+        // Asked here, since a host that has cancelled its request starts no reaper.
+        let wants_reaper = is_kept && self.table.lock().wants_reaper();
+        Some(Cut { preview, is_kept, wants_reaper })
     }
 
     /// Returns a part of a result of the principal.
@@ -106,11 +111,8 @@ impl KeptResults {
                 Some((own, self.searches.clone().acquire_owned().await))
             }
         };
-        let table = self.table.clone();
         let reading = run_blocking(move || {
             let _permits = permits;
-            let expired = table.lock().remove_expired(Instant::now());
-            drop(expired);
             kept.read(&part)
         });
         reading.await.unwrap_or_else(|| Err("dormouse is ending".into()))
@@ -118,10 +120,17 @@ impl KeptResults {
 
     fn own_searches(&self, principal: Principal) -> Arc<Semaphore> {
         let mut all = self.own_searches.lock();
-        // Principals without a search leave nothing behind: those of modern hosts never end.
+        // Principals without a search leave nothing behind, though they may live for days.
         all.retain(|_, own| Arc::strong_count(own) > 1);
         let own = all.entry(principal);
         own.or_insert_with(|| Arc::new(Semaphore::new(MAX_OWN_SEARCHES))).clone()
+    }
+
+    /// Forgets results that are too old. Returns when to call this again; `None` if nothing is kept
+    /// any more.
+    #[must_use = "dropping the results may block"]
+    pub(in crate::proxy) fn expire(&self) -> (RemovedResults, Option<Instant>) {
+        self.table.lock().expire(Instant::now())
     }
 
     /// Forgets the results of a principal that has ended.
