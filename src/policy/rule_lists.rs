@@ -266,7 +266,10 @@ mod tests {
             tool in select(&TOOLS),
         ) {
             let found = decision(&config(&all), server, tool);
-            let alone = BY_GENERALITY.map(|kept| decision(&config(&only(&all, kept)), server, tool));
+            let alone = BY_GENERALITY.map(|kept| {
+                let config = config(&only(&all, kept));
+                decision(&config, server, tool)
+            });
             let strictest = alone.iter().map(|it| it.verdict).max().unwrap();
             let matching = alone.iter().filter(|it| it.by != Decider::Default);
             let expected = matching.clone().find(|it| it.verdict == strictest);

@@ -77,7 +77,8 @@ impl fmt::Display for Denial {
             ),
             Self::CannotAsk(judged) => write!(
                 f,
-                "{}, and this host cannot ask for it. The user can run `{}` to allow it. (rule: {})",
+                "{}, and this host cannot ask for it. The user can run `{}` to allow it. \
+                    (rule: {})",
                 NeedsApproval(judged),
                 allow_command(judged),
                 judged.decision.by

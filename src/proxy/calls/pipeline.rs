@@ -1,5 +1,5 @@
-//! The stages of a request to a server: authorize, permit, lease, check pins, confirm, send, record,
-//! shape.
+//! The stages of a request to a server: authorize, permit, lease, check pins, confirm, send,
+//! record, shape.
 
 use super::{
     authorize::authorize,
