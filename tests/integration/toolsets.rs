@@ -280,7 +280,7 @@ async fn denied_tool_is_not_reached_through_a_toolset() {
         let proxy = match list {
             "file" => Proxy::with([divided()]).set("policy", rules),
             "profile" => Proxy::with([divided()])
-                .set("profiles", json!({"p": {"policy": rules}}))
+                .set("profiles", json!({"p": {"servers": {"github": null}, "policy": rules}}))
                 .argument("--profile")
                 .argument("p"),
             _ => Proxy::with([divided().set("policy", rules)]),
@@ -305,7 +305,8 @@ async fn denied_tool_is_not_reached_through_a_toolset() {
             calls.iter().all(|line| !line.starts_with("tools/call")),
             "{list}, {denied}: {calls:?}"
         );
-        assert!(host.use_tool("github/issues/get_issue", json!({})).await["isError"].is_null());
+        let allowed = host.use_tool("github/issues/get_issue", json!({})).await;
+        assert!(allowed["isError"].is_null(), "{list}, {denied}: {allowed}");
     }
 }
 
