@@ -1,6 +1,6 @@
 //! Forms of text for reports and messages.
 
-use super::is_invisible;
+use super::{is_invisible, visible};
 
 /// Returns the visible characters of a text on one line.
 pub(crate) fn one_line(text: &str) -> String {
@@ -28,11 +28,16 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Returns the words of a command line, each quoted if a shell needs that.
-pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    // `shlex` refuses a word with a zero byte, which a user cannot type anyway.
-    shlex::try_join(words.clone())
-        .unwrap_or_else(|_| words.into_iter().collect::<Vec<_>>().join(" "))
+/// Returns the words of a command line on one line, each quoted if a shell needs that. Invisible
+/// characters are escaped, with which the command has to be written by hand.
+pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted = |word: &str| match shlex::try_quote(word) {
+        Ok(quoted) => quoted.into_owned(),
+        // A word with a zero byte, which a user cannot type anyway.
+        Err(_) => word.to_owned(),
+    };
+    let line = words.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
+    visible(&line).replace('\n', "\\u{a}")
 }
 
 /// Returns a count with its noun: `1 tool`, `2 tools`.
@@ -68,6 +73,12 @@ fn single(c: char, mut cases: impl ExactSizeIterator<Item = char>) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_command_are_quoted_and_visible() {
+        assert_eq!(shell_command(["a", "b c", "d'e"]), "a 'b c' \"d'e\"");
+        assert_eq!(shell_command(["a\nb", "\u{202e}c"]), "'a\\u{a}b' '\\u{202e}c'");
+    }
 
     #[test]
     fn case_is_ignored_as_by_parsers_of_json() {

@@ -56,17 +56,19 @@ pub(super) async fn ask_user(
     settings: &Settings,
     recorder: &Recorder,
 ) -> Result<(), ForwardError> {
+    let places = asked.decision.places();
+    let exceptions: Result<Vec<_>, _> =
+        places.map(|place| rules.exception(&asked.call, place)).collect();
     if settings.launch.is_unattended || !PermissionQuestion::can_be_asked(&caller.client) {
-        return Err(Denial::CannotAsk(asked.judged()).into());
+        let by_hand = exceptions.err();
+        return Err(Denial::CannotAsk { judged: asked.judged(), by_hand }.into());
     }
     let question = PermissionQuestion::of(&asked.call, &asked.decision);
-    let places = asked.decision.places();
-    let exceptions = places.map(|place| rules.exception(&asked.call, place));
     let consent = OpenConsent {
         principal: caller.host.principal(),
         tool: asked.call.full_name().to_owned(),
         key: asked.key.clone(),
-        exceptions: exceptions.collect(),
+        exceptions,
     };
     if caller.client.era == Era::Modern {
         return Err(ForwardError::Asks(ask_by_result(fleet, caller, &question, consent, recorder)));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     base::shell_command,
-    policy::{Decision, MalformedCall, ToolCall},
+    policy::{Decision, MalformedCall, NoException, ToolCall},
     proxy::events::PolicyEffect,
 };
 
@@ -32,8 +32,9 @@ impl JudgedTool {
 pub(in crate::proxy) enum Denial {
     /// A rule or a setting denies the call.
     Rule(JudgedTool),
-    /// A rule demands that a user is asked, and none can be.
-    CannotAsk(JudgedTool),
+    /// A rule demands that a user is asked, and none can be. `by_hand` is the reason that no command
+    /// can add an exception to the rule.
+    CannotAsk { judged: JudgedTool, by_hand: Option<NoException> },
     /// The host has not given the user's answer.
     NotAnswered(JudgedTool),
     /// The consents that the user gave were no longer in force, since the server was replaced.
@@ -51,7 +52,7 @@ impl Denial {
     pub(super) fn effect(&self) -> PolicyEffect {
         match self {
             Self::Rule(_) | Self::Unlisted { .. } | Self::Malformed { .. } => PolicyEffect::Denied,
-            Self::CannotAsk(_) | Self::NotAnswered(_) | Self::ConsentsLost(_) => {
+            Self::CannotAsk { .. } | Self::NotAnswered(_) | Self::ConsentsLost(_) => {
                 PolicyEffect::Unapproved
             }
             Self::Declined { .. } => PolicyEffect::Declined,
@@ -75,14 +76,15 @@ impl fmt::Display for Denial {
                 Reason(&judged.decision),
                 judged.decision.by
             ),
-            Self::CannotAsk(judged) => write!(
-                f,
-                "{}, and this host cannot ask for it. The user can run `{}` to allow it. \
-                    (rule: {})",
-                NeedsApproval(judged),
-                allow_command(judged),
-                judged.decision.by
-            ),
+            Self::CannotAsk { judged, by_hand } => {
+                let needs = NeedsApproval(judged);
+                write!(f, "{needs}, and this host cannot ask for it. ")?;
+                match by_hand {
+                    None => write!(f, "The user can run `{}` to allow it.", allow_command(judged))?,
+                    Some(why) => write!(f, "The user can allow it in the config ({why}).")?,
+                }
+                write!(f, " (rule: {})", judged.decision.by)
+            }
             Self::NotAnswered(judged) => write!(
                 f,
                 "{}, and the user has not answered. Nothing was called. (rule: {})",
@@ -172,7 +174,11 @@ mod tests {
             Denial::Rule(judged(rule(), Some("Not today."))),
             Denial::Rule(judged(Decider::SplitCalls, None)),
             Denial::Rule(judged(Decider::Pin, None)),
-            Denial::CannotAsk(judged(rule(), Some("It costs money."))),
+            Denial::CannotAsk { judged: judged(rule(), Some("It costs money.")), by_hand: None },
+            Denial::CannotAsk {
+                judged: judged(rule(), None),
+                by_hand: Some(NoException::Ambiguous(place("policy[1]"))),
+            },
             Denial::NotAnswered(judged(rule(), None)),
             Denial::ConsentsLost(judged(rule(), None)),
             Denial::Declined { tool: tool() },
