@@ -195,14 +195,19 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
     auth_with(config, options, Browser::Here)
 }
 
+/// Returns the path of a config that commands do not find by themselves.
+fn path_to_name(file: &ConfigFile) -> Option<PathBuf> {
+    let path = absolute(&file.path);
+    let is_own = config::own_place().is_some_and(|own| absolute(&own) == path);
+    (!is_own).then_some(path)
+}
+
 /// Returns the logins of the user, for a process that reaches the user's browser in this way.
 pub(super) fn auth_with(config: Option<&ConfigFile>, options: &Options, browser: Browser) -> Auth {
     let logins = Stores::of_user().map(|stores| stores.logins);
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
-    let path = config.map(|file| absolute(&file.path));
-    let is_own = |path: &PathBuf| config::own_place().is_some_and(|own| absolute(&own) == *path);
     let command = LoginCommand {
-        config: path.filter(|path| !is_own(path)),
+        config: config.and_then(path_to_name),
         env_file: options.env_file.as_deref().map(absolute),
     };
     Auth::new(LoginStore::new(logins, uses_keychain), command, browser)
@@ -255,6 +260,7 @@ pub(super) fn read(
     config.settings.launch = LaunchFacts {
         lineage: Some(lineage::of(file, context)),
         is_unattended: is_ci(context.get("CI")),
+        config: path_to_name(file),
     };
     if let Some(surface) = options.surface {
         config.settings.set_surface(surface);

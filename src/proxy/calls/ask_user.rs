@@ -61,7 +61,8 @@ pub(super) async fn ask_user(
         places.map(|place| rules.exception(&asked.call, place)).collect();
     if settings.launch.is_unattended || !PermissionQuestion::can_be_asked(&caller.client) {
         let by_hand = exceptions.err();
-        return Err(Denial::CannotAsk { judged: asked.judged(), by_hand }.into());
+        let config = settings.launch.config.clone();
+        return Err(Denial::CannotAsk { judged: asked.judged(), by_hand, config }.into());
     }
     let question = PermissionQuestion::of(&asked.call, &asked.decision);
     let consent = OpenConsent {

@@ -1,6 +1,9 @@
 //! The reasons that a call is not permitted, as models read them.
 
-use std::fmt;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     base::shell_command,
@@ -32,9 +35,14 @@ impl JudgedTool {
 pub(in crate::proxy) enum Denial {
     /// A rule or a setting denies the call.
     Rule(JudgedTool),
-    /// A rule demands that a user is asked, and none can be. `by_hand` is the reason that no command
-    /// can add an exception to the rule.
-    CannotAsk { judged: JudgedTool, by_hand: Option<NoException> },
+    /// A rule demands that a user is asked, and none can be.
+    CannotAsk {
+        judged: JudgedTool,
+        /// The reason that no command can add an exception to the rule.
+        by_hand: Option<NoException>,
+        /// The config, if the command finds it only by its path.
+        config: Option<PathBuf>,
+    },
     /// The host has not given the user's answer.
     NotAnswered(JudgedTool),
     /// The consents that the user gave were no longer in force, since the server was replaced.
@@ -76,11 +84,14 @@ impl fmt::Display for Denial {
                 Reason(&judged.decision),
                 judged.decision.by
             ),
-            Self::CannotAsk { judged, by_hand } => {
+            Self::CannotAsk { judged, by_hand, config } => {
                 let needs = NeedsApproval(judged);
                 write!(f, "{needs}, and this host cannot ask for it. ")?;
                 match by_hand {
-                    None => write!(f, "The user can run `{}` to allow it.", allow_command(judged))?,
+                    None => {
+                        let command = allow_command(judged, config.as_deref());
+                        write!(f, "The user can run `{command}` to allow it.")?;
+                    }
                     Some(why) => write!(f, "The user can allow it in the config ({why}).")?,
                 }
                 write!(f, " (rule: {})", judged.decision.by)
@@ -139,11 +150,16 @@ impl fmt::Display for Reason<'_> {
 }
 
 /// Returns the command that allows a tool in spite of the rules that ask about it.
-fn allow_command(judged: &JudgedTool) -> String {
-    let tool = judged.full_name();
-    let places: Vec<String> = judged.decision.places().map(ToString::to_string).collect();
-    let rules = places.iter().flat_map(|place| ["--rule", place]);
-    shell_command(["dormouse", "policy", "allow", &tool].into_iter().chain(rules))
+fn allow_command(judged: &JudgedTool, config: Option<&Path>) -> String {
+    let mut words = ["dormouse", "policy", "allow"].map(str::to_owned).to_vec();
+    words.push(judged.full_name());
+    for place in judged.decision.places() {
+        words.extend(["--rule".to_owned(), place.to_string()]);
+    }
+    if let Some(path) = config {
+        words.extend(["--config".to_owned(), path.display().to_string()]);
+    }
+    shell_command(words.iter().map(String::as_str))
 }
 
 #[cfg(test)]
@@ -174,10 +190,15 @@ mod tests {
             Denial::Rule(judged(rule(), Some("Not today."))),
             Denial::Rule(judged(Decider::SplitCalls, None)),
             Denial::Rule(judged(Decider::Pin, None)),
-            Denial::CannotAsk { judged: judged(rule(), Some("It costs money.")), by_hand: None },
+            Denial::CannotAsk {
+                judged: judged(rule(), Some("It costs money.")),
+                by_hand: None,
+                config: Some("/a b/dormouse.json".into()),
+            },
             Denial::CannotAsk {
                 judged: judged(rule(), None),
                 by_hand: Some(NoException::Ambiguous(place("policy[1]"))),
+                config: None,
             },
             Denial::NotAnswered(judged(rule(), None)),
             Denial::ConsentsLost(judged(rule(), None)),
