@@ -121,8 +121,8 @@ impl Grep {
         findings: &mut Findings,
         mut found: impl FnMut(Range<usize>, &mut Findings) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        let mut start = 0;
-        while start < line.len() {
+        let (mut start, mut last_end) = (0, None);
+        while start <= line.len() {
             findings.check_time()?;
             let end = line.ceil_char_boundary(start + self.window);
             let overlap = self.window / OVERLAP;
@@ -134,14 +134,22 @@ impl Grep {
             let first = self.pattern.find(Input::new(line).range(start..end));
             self.adapt(begun.elapsed());
             let next = match first {
+                // Text after the window may belong to the match: it is found again in the next one.
+                Some(first) if end < line.len() && first.start() >= end - overlap => first.start(),
+                // An empty match after another is the end of that one.
+                Some(first) if first.is_empty() && last_end == Some(first.end()) => first.end() + 1,
                 Some(first) => {
                     found(first.range(), findings)?;
+                    last_end = Some(first.end());
                     first.end()
                 }
-                None if end == line.len() => end,
+                None if end == line.len() => break,
                 None => end - overlap,
             };
-            start = line.ceil_char_boundary(next.max(start + 1));
+            if next > line.len() {
+                break;
+            }
+            start = line.ceil_char_boundary(next);
         }
         Ok(())
     }
@@ -208,6 +216,17 @@ mod tests {
         let mut findings = Findings::within(Duration::from_hours(1), limit, 8000);
         Grep::compile(pattern).unwrap().search(text, &mut findings);
         findings
+    }
+
+    #[test]
+    fn match_at_the_border_of_windows_and_empty_match_count_once() {
+        let after = "-".repeat(200_000);
+        let digits = format!("{}12345{after}", "z".repeat(2 * MIN_WINDOW_BYTES - 1));
+        assert_eq!(lines(&digits, r"\d{1,5}", 50).count, 1);
+        assert_eq!(lines(&digits, r"123|1|23", 50).count, 1);
+        let word = format!("{}word{after}", "-".repeat(1000));
+        assert_eq!(lines(&word, r"\b", 50).count, 2);
+        assert_eq!(lines(&"a".repeat(400), "b{0,3}", 1000).count, 401);
     }
 
     #[test]
@@ -305,7 +324,7 @@ mod tests {
         ) {
             let line: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
             prop_assume!(line.len() > MAX_LINE_BYTES);
-            for pattern in ["a", "ab", "é+", "a{1,5}b", "(?:ba){1,9}"] {
+            for pattern in ["a", "ab", "é+", "a{1,5}b", "(?:ba){1,9}", "a{1,5}"] {
                 let all = Regex::new(pattern).unwrap().find_iter(&line).count();
                 let unbounded = usize::MAX / 2;
                 let mut found = Findings::within(Duration::from_hours(1), unbounded, unbounded);
