@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Event, Fleet, Host, Principal, Subscriber, known_tasks, notifications, resources::end_later,
+    Event, Fleet, Host, Principal, Subscriber, known_tasks, large_results, notifications,
+    resources::end_later,
 };
-use crate::base::run_blocking;
 
 impl Fleet {
     pub(crate) fn attach(&self, host: &Arc<dyn Host>) {
@@ -41,10 +41,7 @@ impl Fleet {
     /// Ends everything that belongs to this principal alone.
     pub(crate) fn end_instances_of(&self, owner: Principal) {
         self.board.forget(owner);
-        let results = self.calls.results.forget(owner);
-        if !results.is_empty() {
-            self.context.tasks.spawn(run_blocking(move || drop(results)));
-        }
+        large_results::discard(self, self.calls.results.forget(owner));
         self.calls.consents.forget(owner);
         known_tasks::unsubscribe(self, self.extensions.tasks.forget(owner));
         self.servers.stop_owned_by(owner);

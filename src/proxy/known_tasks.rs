@@ -9,6 +9,7 @@ use super::{
     Caller, Fleet, Principal, Subscriber,
     instance::Instance,
     large_results,
+    reaper::reap,
     task_table::{Added, Owner, TaskOrigin, Unheard},
 };
 use crate::{
@@ -66,19 +67,11 @@ pub(super) fn add_task(
 
 /// Starts to forget expired tasks, for as long as there are tasks.
 fn reap_tasks(fleet: &Fleet) {
-    let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
-    fleet.context.tasks.spawn(async move {
-        while let Some(fleet) = weak.upgrade() {
-            let (unheard, next) = fleet.extensions.tasks.expire();
-            unsubscribe(&fleet, unheard);
-            drop(fleet);
-            let Some(next) = next else { return };
-            // A task that is added meanwhile may expire earlier.
-            let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + EXPIRY_MARGIN);
-            if stop.run_until_cancelled(tokio::time::sleep_until(wake)).await.is_none() {
-                return;
-            }
-        }
+    reap(fleet, |fleet| {
+        let (unheard, next) = fleet.extensions.tasks.expire();
+        unsubscribe(fleet, unheard);
+        // A task that is added meanwhile may expire earlier.
+        Some(next?.clamp(Instant::now() + MIN_REST, Instant::now() + EXPIRY_MARGIN))
     });
 }
 

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{
     Caller, Fleet, Host, Viewer,
-    results::{Cut, Excerpt, PreviewRules, URI_PREFIX},
+    reaper::reap,
+    results::{Cut, Excerpt, PreviewRules, RemovedResults, URI_PREFIX},
 };
 use crate::{
     base::run_blocking,
@@ -103,20 +104,19 @@ pub(super) fn tell_of_task(
 }
 
 /// Starts to forget results that are too old, for as long as there are results.
-fn reap(fleet: &Fleet) {
-    let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
-    fleet.context.tasks.spawn(async move {
-        while let Some(fleet) = weak.upgrade() {
-            let (expired, next) = fleet.calls.results.expire();
-            drop(fleet);
-            run_blocking(move || drop(expired)).await;
-            let Some(next) = next else { return };
-            let waiting = tokio::time::sleep_until(next.into());
-            if stop.run_until_cancelled(waiting).await.is_none() {
-                return;
-            }
-        }
+fn reap_results(fleet: &Fleet) {
+    reap(fleet, |fleet| {
+        let (expired, next) = fleet.calls.results.expire();
+        discard(fleet, expired);
+        next.map(Into::into)
     });
+}
+
+/// Closes the files of results without blocking the caller.
+pub(super) fn discard(fleet: &Fleet, results: RemovedResults) {
+    if !results.is_empty() {
+        fleet.context.tasks.spawn(run_blocking(move || drop(results)));
+    }
 }
 
 impl Bounding<'_> {
@@ -162,7 +162,7 @@ impl Bounding<'_> {
             return (result, false);
         };
         if wants_reaper {
-            reap(self.fleet);
+            reap_results(self.fleet);
         }
         let server = &self.fleet.servers.config(self.server).name;
         let withheld = result.len().saturating_sub(preview.len());

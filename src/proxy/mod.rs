@@ -37,6 +37,7 @@ mod overview;
 mod profile_use;
 mod publishing;
 mod questions;
+mod reaper;
 mod reload;
 mod remembered_loads;
 mod request_record;

@@ -16,5 +16,5 @@ mod preview;
 mod result_table;
 
 pub(super) use kept_result::Excerpt;
-pub(super) use kept_results::{Cut, KeptResults};
+pub(super) use kept_results::{Cut, KeptResults, RemovedResults};
 pub(super) use preview::{PreviewRules, URI_PREFIX};
