@@ -20,7 +20,7 @@ impl LoginCommand {
                 words.extend([flag.to_owned(), path.display().to_string()]);
             }
         }
-        shell_command(words.iter().map(String::as_str))
+        shell_command(words)
     }
 }
 

@@ -29,12 +29,12 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
 }
 
 /// Returns the words of a command line on one line, each quoted if a shell needs that. Invisible
-/// characters are escaped, with which the command has to be written by hand.
-pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let quoted = |word: &str| match shlex::try_quote(word) {
+/// characters are escaped: a command that needs them has to be written by hand.
+pub(crate) fn shell_command<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let quoted = |word: W| match shlex::try_quote(word.as_ref()) {
         Ok(quoted) => quoted.into_owned(),
         // A word with a zero byte, which a user cannot type anyway.
-        Err(_) => word.to_owned(),
+        Err(_) => word.as_ref().to_owned(),
     };
     let line = words.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
     visible(&line).replace('\n', "\\u{a}")

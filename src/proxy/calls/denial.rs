@@ -159,7 +159,7 @@ fn allow_command(judged: &JudgedTool, config: Option<&Path>) -> String {
     if let Some(path) = config {
         words.extend(["--config".to_owned(), path.display().to_string()]);
     }
-    shell_command(words.iter().map(String::as_str))
+    shell_command(words)
 }
 
 #[cfg(test)]

@@ -92,11 +92,12 @@ impl Content {
     }
 }
 
-/// A content to which the parts of a result are added, and the number of parts that its text has.
+/// A content to which the parts of a result are added.
 #[derive(Default)]
 struct ContentBuilder {
     content: Content,
-    parts: usize,
+    /// True if the text has a part, which may be empty.
+    has_parts: bool,
 }
 
 impl ContentBuilder {
@@ -153,10 +154,10 @@ impl ContentBuilder {
     }
 
     fn push(&mut self, part: &str) -> Range<usize> {
-        if self.parts > 0 {
+        if self.has_parts {
             self.content.text.push('\n');
         }
-        self.parts += 1;
+        self.has_parts = true;
         let start = self.content.text.len();
         self.content.text.push_str(part);
         start..self.content.text.len()

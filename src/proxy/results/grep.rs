@@ -122,7 +122,7 @@ impl Grep {
         mut found: impl FnMut(Range<usize>, &mut Findings) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
         let (mut start, mut last_end) = (0, None);
-        while start <= line.len() {
+        loop {
             findings.check_time()?;
             let end = line.ceil_char_boundary(start + self.window);
             let overlap = self.window / OVERLAP;
@@ -143,15 +143,14 @@ impl Grep {
                     last_end = Some(first.end());
                     first.end()
                 }
-                None if end == line.len() => break,
+                None if end == line.len() => return Ok(()),
                 None => end - overlap,
             };
             if next > line.len() {
-                break;
+                return Ok(());
             }
             start = line.ceil_char_boundary(next);
         }
-        Ok(())
     }
 
     fn adapt(&mut self, took: Duration) {
