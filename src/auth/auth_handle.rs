@@ -4,8 +4,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::{Browser, LoginCommand, LoginStore, LoginSummary, LoginTarget, authorizer::Authorizer};
-use crate::{base::Lock, config::ServerConfig, wire::credentials::Credentials};
+use super::{Browser, LoginStore, LoginSummary, LoginTarget, authorizer::Authorizer};
+use crate::{
+    base::Lock,
+    config::{ServerConfig, UserCommands},
+    wire::credentials::Credentials,
+};
 
 /// Maximum time that running renewals and logins get to finish when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
@@ -16,7 +20,7 @@ pub(crate) struct Auth(Arc<AuthInner>);
 
 struct AuthInner {
     store: Arc<LoginStore>,
-    command: LoginCommand,
+    commands: UserCommands,
     browser: Browser,
     /// Keyed by the name of the server.
     authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
@@ -25,9 +29,9 @@ struct AuthInner {
 }
 
 impl Auth {
-    pub(crate) fn new(store: LoginStore, command: LoginCommand, browser: Browser) -> Self {
+    pub(crate) fn new(store: LoginStore, commands: UserCommands, browser: Browser) -> Self {
         let (authorizers, tasks) = Default::default();
-        Self(Arc::new(AuthInner { store: Arc::new(store), command, browser, authorizers, tasks }))
+        Self(Arc::new(AuthInner { store: Arc::new(store), commands, browser, authorizers, tasks }))
     }
 
     pub(crate) fn browser(&self) -> &Browser {
@@ -51,12 +55,12 @@ impl Auth {
 
     pub(super) fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
         let target = LoginTarget::of(server)?;
-        let AuthInner { store, command, authorizers, tasks, .. } = self.0.as_ref();
+        let AuthInner { store, commands, authorizers, tasks, .. } = self.0.as_ref();
         let mut authorizers = authorizers.lock();
         if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&target)) {
             return Some(known.clone());
         }
-        let command = command.login(&server.name);
+        let command = commands.login(&server.name);
         let fresh = Authorizer::new(target, command, store.clone(), tasks.clone());
         authorizers.insert(server.name.clone(), fresh.clone());
         Some(fresh)
@@ -79,6 +83,6 @@ impl Auth {
 
     /// Returns the command with which a user logs in to a server.
     pub(crate) fn command(&self, server: &str) -> String {
-        self.0.command.login(server)
+        self.0.commands.login(server)
     }
 }

@@ -45,7 +45,8 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     let mut config = settings::parse(&file, options)?;
     let mut server = settings::server(&config, &wanted.server)?.clone();
     if !server.enabled {
-        bail!("server {:?} is disabled in the config: run `dormouse enable {0}`", server.name);
+        let command = config.settings.launch.commands.enable(&server.name);
+        bail!("server {:?} is disabled in the config: run `{command}`", server.name);
     }
     let input = read_input(wanted.input.as_deref())?;
     server.startup = Startup::Lazy;

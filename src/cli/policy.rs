@@ -53,6 +53,10 @@ fn check(
             .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?,
     };
     let wanted = WantedTool::find(&file, &config, tool)?;
+    if !wanted.is_known && wanted.tool.contains('*') {
+        let message = format!("{:?} is a pattern: name the tool that a call would have", tool);
+        return Err(UsageError(message).into());
+    }
     let params = Raw::encode(&json!({"name": wanted.tool}));
     let params = wire::edit::set(&params, "arguments", &input);
     let lists = lists(&config, wanted.server);
@@ -62,7 +66,8 @@ fn check(
     let call = call.annotated(wanted.annotations);
     let decision = wanted.decide(&lists, &call).map_err(malformed)?;
     if json {
-        let message = decision.by.message(call.server(), call.tool());
+        let commands = &config.settings.launch.commands;
+        let message = decision.by.message(call.server(), call.tool(), commands);
         let checked = CheckedCall {
             tool: call.full_name(),
             verdict: decision.verdict,
@@ -117,7 +122,8 @@ fn allow(
     let places: Vec<&RulePlace> =
         if rules.is_empty() { decision.places().collect() } else { rules.iter().collect() };
     if places.is_empty() {
-        if let Some(message) = decision.by.message(call.server(), call.tool()) {
+        let commands = &config.settings.launch.commands;
+        if let Some(message) = decision.by.message(call.server(), call.tool(), commands) {
             bail!("no rule can allow {name}: {message}");
         }
         outln!(

@@ -92,7 +92,6 @@ impl Reach {
 /// Returns the arguments that name the config. They are empty in a shared file, since each member
 /// of the team has a config of their own.
 fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<String>> {
-    let is_own = config::own_place().is_some_and(|own| own == file.path);
     match (file.needs_trust(), is_shared) {
         (true, false) => {
             let message = "the config belongs to the project in the working directory: use \
@@ -102,7 +101,7 @@ fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<Str
         // dormouse finds the project's config in the working directory and uses it while the user
         // trusts it. Otherwise, it uses each user's own config.
         (true, true) => Ok(Vec::new()),
-        (false, true) if is_own => Ok(Vec::new()),
+        (false, true) if config::is_of_user(&file.path) => Ok(Vec::new()),
         (false, true) => bail!(
             "the path {} would be written to a shared file: remove --config or --project",
             file.path.display()

@@ -13,12 +13,12 @@ use etcetera::BaseStrategy as _;
 use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
     apps::{Backups, Directories, app_file_names},
-    auth::{Auth, Browser, LoginCommand, LoginStore},
+    auth::{Auth, Browser, LoginStore},
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, LaunchFacts,
         ListSettings, ParsedConfig, ServerConfig, Settings, Surface, Transport, TrustStore,
-        Wrapping,
+        UserCommands, Wrapping,
     },
     control,
     proxy::{RememberedLoads, Storage},
@@ -195,22 +195,22 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
     auth_with(config, options, Browser::Here)
 }
 
-/// Returns the path of a config that commands do not find by themselves.
-fn path_to_name(file: &ConfigFile) -> Option<PathBuf> {
-    let path = absolute(&file.path);
-    let is_own = config::own_place().is_some_and(|own| absolute(&own) == path);
-    (!is_own).then_some(path)
+/// Returns the commands that find the same files as this process.
+fn user_commands(config: Option<&ConfigFile>, options: &Options) -> UserCommands {
+    // Commands find the user's own config by themselves.
+    let named = config.filter(|file| !config::is_of_user(&file.path));
+    UserCommands {
+        config: named.map(|file| absolute(&file.path)),
+        env_file: options.env_file.as_deref().map(absolute),
+    }
 }
 
 /// Returns the logins of the user, for a process that reaches the user's browser in this way.
 pub(super) fn auth_with(config: Option<&ConfigFile>, options: &Options, browser: Browser) -> Auth {
     let logins = Stores::of_user().map(|stores| stores.logins);
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
-    let command = LoginCommand {
-        config: config.and_then(path_to_name),
-        env_file: options.env_file.as_deref().map(absolute),
-    };
-    Auth::new(LoginStore::new(logins, uses_keychain), command, browser)
+    let commands = user_commands(config, options);
+    Auth::new(LoginStore::new(logins, uses_keychain), commands, browser)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -260,7 +260,7 @@ pub(super) fn read(
     config.settings.launch = LaunchFacts {
         lineage: Some(lineage::of(file, context)),
         is_unattended: is_ci(context.get("CI")),
-        config: path_to_name(file),
+        commands: user_commands(Some(file), options),
     };
     if let Some(surface) = options.surface {
         config.settings.set_surface(surface);

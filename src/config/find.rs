@@ -92,6 +92,13 @@ pub(crate) fn own_place() -> Option<PathBuf> {
     Some(user_directory()?.join(OWN_NAMES[0]))
 }
 
+/// Returns whether a path is that of the user's own config, which commands find by themselves.
+pub(crate) fn is_of_user(path: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let own = of_user().find(|path| path.is_file()).or_else(own_place);
+    own.is_some_and(|own| absolute(&own) == absolute(path))
+}
+
 fn of_user() -> impl Iterator<Item = PathBuf> {
     let directory = user_directory().into_iter();
     directory.flat_map(|directory| OWN_NAMES.map(|name| directory.join(name)))

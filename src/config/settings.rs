@@ -1,9 +1,7 @@
 //! The settings for all servers, and their change while dormouse runs.
 
-use std::path::PathBuf;
-
 use super::{
-    PolicyRule, Profiles, Surface,
+    PolicyRule, Profiles, Surface, UserCommands,
     keys::{
         DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
         TelemetrySettings,
@@ -34,8 +32,8 @@ pub struct LaunchFacts {
     pub lineage: Option<String>,
     /// True if no user can be asked: the variable `CI` is set.
     pub is_unattended: bool,
-    /// The config, if commands find it only by its path.
-    pub config: Option<PathBuf>,
+    /// The commands that messages advise.
+    pub commands: UserCommands,
 }
 
 /// The source of the servers: a config, or the command line with the one server that is wrapped.

@@ -79,9 +79,9 @@ impl From<OperateError> for ApiError {
         let status = match &error {
             OperateError::Unknown(_) => StatusCode::NOT_FOUND,
             OperateError::Load(_) => StatusCode::BAD_GATEWAY,
-            OperateError::Awake { .. } | OperateError::Disabled(_) | OperateError::OfSessions => {
-                StatusCode::CONFLICT
-            }
+            OperateError::Awake { .. }
+            | OperateError::Disabled { .. }
+            | OperateError::OfSessions => StatusCode::CONFLICT,
         };
         Self::new(status, error.to_string())
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::RulePlace;
-use crate::{base::shell_command, config::Verdict};
+use crate::config::{UserCommands, Verdict};
 
 /// The verdict on a call, with the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +33,19 @@ pub(crate) enum Decider {
 impl Decider {
     /// Returns the message to the agent about a call that a setting denies; `None` for rules of the
     /// config, which give a reason of their own.
-    pub(crate) fn message(&self, server: &str, tool: &str) -> Option<String> {
+    pub(crate) fn message(
+        &self,
+        server: &str,
+        tool: &str,
+        commands: &UserCommands,
+    ) -> Option<String> {
         match self {
             Self::Default | Self::Rule(_) => None,
             Self::SplitCalls => {
                 let name = format!("{server}/{tool}");
                 Some(format!("The tool {name:?} is not marked as read-only; call it with use_tool"))
             }
-            Self::Pin => Some(changed_tool_message(server, tool)),
+            Self::Pin => Some(changed_tool_message(server, tool, commands)),
         }
     }
 }
@@ -73,8 +78,8 @@ impl Decision {
 }
 
 /// Returns the message to the agent about a tool that differs from what the user has approved.
-pub(crate) fn changed_tool_message(server: &str, tool: &str) -> String {
-    let command = shell_command(["dormouse", "approve", server, tool]);
+pub(crate) fn changed_tool_message(server: &str, tool: &str, commands: &UserCommands) -> String {
+    let command = commands.approve(server, Some(tool));
     format!(
         "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
             was first seen, or cannot be compared. The user has to review it and run: {command}"

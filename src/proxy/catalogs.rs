@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
-    base::{run_blocking, shell_command},
+    base::run_blocking,
     catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
     config::{Pin, Startup},
     upstream::{ChangeAudience, Recalled, declared_names},
@@ -78,6 +78,7 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
 
 fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
     let config = fleet.servers.config(server);
+    let commands = &fleet.settings().launch.commands;
     let blocked =
         if config.settings.pin == Pin::Block { "; calls are blocked until then" } else { "" };
     if changed.len() > MAX_REPORTED {
@@ -95,7 +96,7 @@ fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
                 tool,
                 "the tool's definition has changed since it was first seen, or cannot be \
                     compared: review it, and run `{}`{blocked}",
-                shell_command(["dormouse", "approve", &config.name])
+                commands.approve(&config.name, None)
             );
         }
     }

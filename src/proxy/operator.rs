@@ -27,8 +27,8 @@ use crate::{
 pub(crate) enum OperateError {
     #[error("unknown server {0:?}")]
     Unknown(String),
-    #[error("server {0:?} is disabled in the config: run `dormouse enable {0}`")]
-    Disabled(String),
+    #[error("server {server:?} is disabled in the config: run `{command}`")]
+    Disabled { server: String, command: String },
     #[error("cannot load a server for all hosts: the config has \"loads\": \"session\"")]
     OfSessions,
     #[error(transparent)]
@@ -250,7 +250,10 @@ fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
     let found = roster.all().find(|(_, slot)| slot.config.name == name);
     match found {
         Some((id, slot)) if slot.shown.enabled => Ok(id),
-        Some(_) => Err(OperateError::Disabled(name.to_owned())),
+        Some(_) => {
+            let command = fleet.settings().launch.commands.enable(name);
+            Err(OperateError::Disabled { server: name.to_owned(), command })
+        }
         None => Err(OperateError::Unknown(name.to_owned())),
     }
 }

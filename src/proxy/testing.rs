@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Fleet, Storage};
 use crate::{
-    auth::{Auth, Browser, LoginCommand, LoginStore},
-    config::{Config, Environment, parse},
+    auth::{Auth, Browser, LoginStore},
+    config::{Config, Environment, UserCommands, parse},
     upstream::Opener,
 };
 
@@ -17,7 +17,7 @@ pub(crate) fn fleet_in_memory(
     config: &str,
     servers: impl IntoIterator<Item = Arc<MemoryServer>>,
 ) -> Arc<Fleet> {
-    let auth = Auth::new(LoginStore::new(None, false), LoginCommand::default(), Browser::Here);
+    let auth = Auth::new(LoginStore::new(None, false), UserCommands::default(), Browser::Here);
     let opener = Opener::in_memory(servers);
     Fleet::with_opener(parse_config(config), opener, Storage::default(), auth)
 }

@@ -79,13 +79,15 @@ impl View<'_> {
                 Presence::Live { .. } => Action::forward(offer.server(), params.clone()),
                 Presence::Offered { .. } => self.load(sole),
                 Presence::Evicted => failure(format!(
-                    "server {name:?} failed to load three times: the user can run `dormouse reset \
-                        {name}`, or restart dormouse",
-                    name = offer.name
+                    "server {:?} failed to load three times: the user can run `{}`, or restart \
+                        dormouse",
+                    offer.name,
+                    self.commands().reset(&offer.name)
                 )),
                 Presence::Disabled => failure(format!(
-                    "server {name:?} is disabled: the user can run `dormouse enable {name}`",
-                    name = offer.name
+                    "server {:?} is disabled: the user can run `{}`",
+                    offer.name,
+                    self.commands().enable(&offer.name)
                 )),
             },
         }

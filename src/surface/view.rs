@@ -11,7 +11,7 @@ use crate::{
         ListedOffer, ListedTools, OfferVisibility, ServerId, Snapshot, ToolRef, ToolResolution,
         WithheldReason,
     },
-    config::Surface,
+    config::{Surface, UserCommands},
     policy::changed_tool_message,
     wire::{Raw, edit},
 };
@@ -149,6 +149,11 @@ impl<'a> View<'a> {
         if self.snapshot.is_recalled { action } else { Action::Recall }
     }
 
+    /// Returns the commands that messages advise.
+    pub(super) fn commands(self) -> &'a UserCommands {
+        &self.snapshot.settings.launch.commands
+    }
+
     pub(super) fn withheld(self, offer: usize, tool: &str, why: WithheldReason) -> Action {
         let name = self.snapshot.offers[offer].server_name();
         match why {
@@ -156,7 +161,7 @@ impl<'a> View<'a> {
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
-                let result = failed(changed_tool_message(name, tool));
+                let result = failed(changed_tool_message(name, tool, self.commands()));
                 Action::Reexamine { server: self.server(offer), result }
             }
         }

@@ -530,6 +530,7 @@ async fn commands_show_the_rule_that_decides_and_allow_a_tool() {
         &["policy", "check", "a__other"],
         &["policy", "check", "a/b/other"],
         &["policy", "check", "c/other"],
+        &["policy", "check", "a/delete*"],
         &["policy", "check", "a/x", "{"],
         &["policy", "check", "a/x", "[]"],
         &["policy", "check", "a/x", r#"{"repo": "x", "repo": "y"}"#],

@@ -60,9 +60,8 @@ pub(super) async fn ask_user(
     let exceptions: Result<Vec<_>, _> =
         places.map(|place| rules.exception(&asked.call, place)).collect();
     if settings.launch.is_unattended || !PermissionQuestion::can_be_asked(&caller.client) {
-        let by_hand = exceptions.err();
-        let config = settings.launch.config.clone();
-        return Err(Denial::CannotAsk { judged: asked.judged(), by_hand, config }.into());
+        let commands = &settings.launch.commands;
+        return Err(Denial::cannot_ask(asked.judged(), exceptions.err(), commands).into());
     }
     let question = PermissionQuestion::of(&asked.call, &asked.decision);
     let consent = OpenConsent {

@@ -1,12 +1,9 @@
 //! The reasons that a call is not permitted, as models read them.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::fmt;
 
 use crate::{
-    base::shell_command,
+    config::UserCommands,
     policy::{Decision, MalformedCall, NoException, ToolCall},
     proxy::events::PolicyEffect,
 };
@@ -33,15 +30,17 @@ impl JudgedTool {
 /// The reason that a call is not permitted. `tool` is `server/tool`.
 #[derive(Clone, Debug)]
 pub(in crate::proxy) enum Denial {
-    /// A rule or a setting denies the call.
+    /// A setting denies the call.
+    Setting { message: String },
+    /// A rule of the config denies the call.
     Rule(JudgedTool),
     /// A rule demands that a user is asked, and none can be.
     CannotAsk {
         judged: JudgedTool,
         /// The reason that no command can add an exception to the rule.
         by_hand: Option<NoException>,
-        /// The config, if the command finds it only by its path.
-        config: Option<PathBuf>,
+        /// The command that allows the tool.
+        command: String,
     },
     /// The host has not given the user's answer.
     NotAnswered(JudgedTool),
@@ -56,10 +55,32 @@ pub(in crate::proxy) enum Denial {
 }
 
 impl Denial {
+    /// Returns the reason for a tool that is denied without asking.
+    pub(super) fn of(judged: JudgedTool, commands: &UserCommands) -> Self {
+        let JudgedTool { server, tool, decision } = &judged;
+        match decision.by.message(server, tool, commands) {
+            Some(message) => Self::Setting { message },
+            None => Self::Rule(judged),
+        }
+    }
+
+    /// Returns the reason for a call about which no user can be asked.
+    pub(super) fn cannot_ask(
+        judged: JudgedTool,
+        by_hand: Option<NoException>,
+        commands: &UserCommands,
+    ) -> Self {
+        let command = commands.allow(&judged.full_name(), judged.decision.places());
+        Self::CannotAsk { judged, by_hand, command }
+    }
+
     /// Returns the effect of the policy, as it is recorded.
     pub(super) fn effect(&self) -> PolicyEffect {
         match self {
-            Self::Rule(_) | Self::Unlisted { .. } | Self::Malformed { .. } => PolicyEffect::Denied,
+            Self::Setting { .. }
+            | Self::Rule(_)
+            | Self::Unlisted { .. }
+            | Self::Malformed { .. } => PolicyEffect::Denied,
             Self::CannotAsk { .. } | Self::NotAnswered(_) | Self::ConsentsLost(_) => {
                 PolicyEffect::Unapproved
             }
@@ -71,11 +92,7 @@ impl Denial {
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rule(JudgedTool { server, tool, decision })
-                if let Some(message) = decision.by.message(server, tool) =>
-            {
-                f.write_str(&message)
-            }
+            Self::Setting { message } => f.write_str(message),
             Self::Rule(judged) => write!(
                 f,
                 "The user's policy denies calls of the tool {:?}{}. Do not try to reach it in \
@@ -84,14 +101,11 @@ impl fmt::Display for Denial {
                 Reason(&judged.decision),
                 judged.decision.by
             ),
-            Self::CannotAsk { judged, by_hand, config } => {
+            Self::CannotAsk { judged, by_hand, command } => {
                 let needs = NeedsApproval(judged);
                 write!(f, "{needs}, and this host cannot ask for it. ")?;
                 match by_hand {
-                    None => {
-                        let command = allow_command(judged, config.as_deref());
-                        write!(f, "The user can run `{command}` to allow it.")?;
-                    }
+                    None => write!(f, "The user can run `{command}` to allow it.")?,
                     Some(why) => write!(f, "The user can allow it in the config ({why}).")?,
                 }
                 write!(f, " (rule: {})", judged.decision.by)
@@ -149,19 +163,6 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// Returns the command that allows a tool in spite of the rules that ask about it.
-fn allow_command(judged: &JudgedTool, config: Option<&Path>) -> String {
-    let mut words = ["dormouse", "policy", "allow"].map(str::to_owned).to_vec();
-    words.push(judged.full_name());
-    for place in judged.decision.places() {
-        words.extend(["--rule".to_owned(), place.to_string()]);
-    }
-    if let Some(path) = config {
-        words.extend(["--config".to_owned(), path.display().to_string()]);
-    }
-    shell_command(words)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,21 +186,18 @@ mod tests {
         };
         let rule = || Decider::Rule(place("policy[1]"));
         let tool = || "a/two words".to_owned();
+        let commands = UserCommands { config: Some("/a b/dormouse.json".into()), env_file: None };
         let denials = [
-            Denial::Rule(judged(rule(), None)),
-            Denial::Rule(judged(rule(), Some("Not today."))),
-            Denial::Rule(judged(Decider::SplitCalls, None)),
-            Denial::Rule(judged(Decider::Pin, None)),
-            Denial::CannotAsk {
-                judged: judged(rule(), Some("It costs money.")),
-                by_hand: None,
-                config: Some("/a b/dormouse.json".into()),
-            },
-            Denial::CannotAsk {
-                judged: judged(rule(), None),
-                by_hand: Some(NoException::Ambiguous(place("policy[1]"))),
-                config: None,
-            },
+            Denial::of(judged(rule(), None), &commands),
+            Denial::of(judged(rule(), Some("Not today.")), &commands),
+            Denial::of(judged(Decider::SplitCalls, None), &commands),
+            Denial::of(judged(Decider::Pin, None), &commands),
+            Denial::cannot_ask(judged(rule(), Some("It costs money.")), None, &commands),
+            Denial::cannot_ask(
+                judged(rule(), None),
+                Some(NoException::Ambiguous(place("policy[1]"))),
+                &commands,
+            ),
             Denial::NotAnswered(judged(rule(), None)),
             Denial::ConsentsLost(judged(rule(), None)),
             Denial::Declined { tool: tool() },

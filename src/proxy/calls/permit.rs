@@ -183,7 +183,10 @@ fn judge(
     let decision = rules.decide(&judged).map_err(malformed)?;
     match decision.verdict {
         Verdict::Allow => Ok(Judgement::Allowed),
-        Verdict::Deny => Err(Denial::Rule(JudgedTool::of(&judged, decision)).into()),
+        Verdict::Deny => {
+            let commands = &config.settings.launch.commands;
+            Err(Denial::of(JudgedTool::of(&judged, decision), commands).into())
+        }
         Verdict::Ask => {
             let key = CallKey::of(config.instance, &judged);
             Ok(Judgement::NeedsConsent(AskedCall { key, call: judged, decision }))

@@ -50,7 +50,8 @@ pub(super) async fn check_pins(
     if has_changed(fleet, instance, &tool) {
         let server = fleet.servers.config(*server).name.clone();
         let decision = Decision::denied_by(Decider::Pin);
-        return Err(Denial::Rule(JudgedTool { server, tool, decision }).into());
+        let judged = JudgedTool { server, tool, decision };
+        return Err(Denial::of(judged, &fleet.settings().launch.commands).into());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The content of a result that may be too long: its text, the parts of it that do not count, and
 //! its other members.
 
-use std::ops::Range;
+use std::{cmp::Reverse, ops::Range};
 
 use crate::wire::{Child, JsonKind, JsonNode, Raw};
 
@@ -30,10 +30,9 @@ pub(in crate::proxy) struct Content {
     pub(super) media: Vec<Raw>,
     /// Members other than `content`, `structuredContent` and `isError` that are passed on.
     pub(super) passed_on_members: Vec<(String, Raw)>,
-    /// The places of the text blocks in the text.
-    texts: Vec<Range<usize>>,
-    /// The place of all blocks in the text.
-    body: Range<usize>,
+    /// The place of the JSON in the text: `structuredContent`, or else the longest text block that is
+    /// an object or an array.
+    pub(super) json: Option<Range<usize>>,
 }
 
 /// Maximum length of the members that are passed on, in bytes together.
@@ -65,13 +64,11 @@ impl Content {
         if !has_blocks && structured.is_none() {
             return None;
         }
-        builder.content.body = 0..builder.content.text.len();
         if let Some(structured) = structured {
             builder.add_structured(structured);
         }
         builder.add_others(others);
-        let content = builder.content;
-        (content.size > limit).then_some(content)
+        (builder.content.size > limit).then(|| builder.finish())
     }
 
     /// Returns `structuredContent`.
@@ -79,16 +76,9 @@ impl Content {
         Some(JsonNode::new(self.text.get(self.structured.clone()?)?))
     }
 
-    /// Returns the JSON that the result has: `structuredContent`, or else its text.
+    /// Returns the JSON that the result has.
     pub(super) fn json(&self) -> Option<JsonNode<'_>> {
-        self.structured().or_else(|| parsed(self.text.get(self.json_place())?))
-    }
-
-    /// Returns the place of `structuredContent` in the text, or else of the blocks, which may be
-    /// JSON.
-    pub(super) fn json_place(&self) -> Range<usize> {
-        let only = self.texts.first().filter(|_| self.blocks == 1);
-        self.structured.as_ref().or(only).unwrap_or(&self.body).clone()
+        Some(JsonNode::new(self.text.get(self.json.clone()?)?))
     }
 }
 
@@ -96,6 +86,8 @@ impl Content {
 #[derive(Default)]
 struct ContentBuilder {
     content: Content,
+    /// The places of the text blocks in the text.
+    texts: Vec<Range<usize>>,
     /// True if the text has a part, which may be empty.
     has_parts: bool,
 }
@@ -105,7 +97,8 @@ impl ContentBuilder {
         if blocks.kind() != JsonKind::Array {
             self.content.size += blocks.text().len();
             self.content.blocks = 1;
-            self.push(blocks.text());
+            let at = self.push(blocks.text());
+            self.texts.push(at);
             return;
         }
         for block in blocks.children().map(|child| child.node) {
@@ -150,7 +143,7 @@ impl ContentBuilder {
             self.push(&header);
         }
         let at = self.push(text);
-        self.content.texts.push(at);
+        self.texts.push(at);
     }
 
     fn push(&mut self, part: &str) -> Range<usize> {
@@ -167,7 +160,7 @@ impl ContentBuilder {
         let given = structured.text();
         self.content.size += "structuredContent".len() + given.len();
         let is_same = |at: &&Range<usize>| self.content.text[(*at).clone()] == *given;
-        if let Some(same) = self.content.texts.iter().find(is_same) {
+        if let Some(same) = self.texts.iter().find(is_same) {
             self.content.structured = Some(same.clone());
             return;
         }
@@ -196,6 +189,15 @@ impl ContentBuilder {
             self.push(&object(members));
         }
     }
+
+    /// Returns the content, in which the place of the JSON is known.
+    fn finish(self) -> Content {
+        let Self { mut content, mut texts, .. } = self;
+        texts.sort_by_key(|place| Reverse(place.len()));
+        let longest = || texts.into_iter().find_map(|place| json_within(&content.text, place));
+        content.json = content.structured.clone().or_else(longest);
+        content
+    }
 }
 
 /// Returns an object of members, which are given as they are written.
@@ -204,12 +206,14 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// Returns a text as JSON; `None` if it is neither an object nor an array.
-pub(super) fn parsed(text: &str) -> Option<JsonNode<'_>> {
-    let node = JsonNode::new(text);
-    let is_container = matches!(node.kind(), JsonKind::Object | JsonKind::Array);
-    let is_json = is_container && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    is_json.then_some(node)
+/// Returns the place of the object or array of which a part of a text consists, without a byte order
+/// mark; `None` if it is anything else.
+fn json_within(text: &str, place: Range<usize>) -> Option<Range<usize>> {
+    let part = text.get(place.clone())?;
+    let part = part.strip_prefix('\u{feff}').unwrap_or(part);
+    let is_container = matches!(JsonNode::new(part).kind(), JsonKind::Object | JsonKind::Array);
+    let is_json = is_container && serde_json::from_str::<serde::de::IgnoredAny>(part).is_ok();
+    is_json.then(|| place.end - part.len()..place.end)
 }
 
 fn raw(node: JsonNode<'_>) -> Option<Raw> {
@@ -275,6 +279,22 @@ mod tests {
         let marked = json!({"content": [marked]});
         let found = Content::above(200, &Raw::encode(&marked)).unwrap();
         assert_eq!(found.json().unwrap().text(), "[1]");
+    }
+
+    #[test]
+    fn json_is_the_longest_block_that_is_json() {
+        let block = |text: &str| json!({"type": "text", "text": text});
+        for (blocks, expected) in [
+            (vec![block("Found these:"), block("[1, 2]"), block("{}")], Some("[1, 2]")),
+            (vec![block("\u{feff}{\"a\": 1}")], Some("{\"a\": 1}")),
+            (vec![block("[1, 2"), block("]")], None),
+            (vec![block("\"only a string\"")], None),
+        ] {
+            let found = content(&json!({"content": blocks})).unwrap();
+            assert_eq!(found.json().map(JsonNode::text), expected, "{blocks:?}");
+        }
+        let scalar = content(&json!({"content": [], "structuredContent": "a"})).unwrap();
+        assert_eq!(scalar.json().map(JsonNode::text), Some("\"a\""));
     }
 
     #[test]

@@ -18,6 +18,8 @@ const MAX_PATTERN_BYTES: usize = 500;
 /// Maximum size of a compiled pattern and of the memory for its search, in bytes.
 const MAX_COMPILED_BYTES: usize = 512 * 1024;
 const MAX_CACHE_BYTES: usize = 1024 * 1024;
+const TOO_LARGE: &str = "\"grep\" is too large: repeat less, or write classes such as \\w in ASCII, \
+    as in (?-u:\\w{8})";
 /// Maximum depth of a pattern.
 const MAX_NESTING: u32 = 50;
 /// Minimum and maximum length of the parts in which a long line is searched, in bytes. The time is
@@ -57,14 +59,14 @@ impl Grep {
         }
         let syntax = syntax::Config::new().nest_limit(MAX_NESTING);
         let parsed = syntax::parse_with(pattern, &syntax)
-            .map_err(|error| format!("\"grep\" is not a valid regular expression: {error}"))?;
+            .map_err(|error| format!("\"grep\" is not a supported regular expression: {error}"))?;
         let limits = Config::new()
             .nfa_size_limit(Some(MAX_COMPILED_BYTES))
             .hybrid_cache_capacity(MAX_CACHE_BYTES);
         let built = Regex::builder().configure(limits).build_from_hir(&parsed);
         let longest = parsed.properties().maximum_len();
         Ok(Self {
-            pattern: built.map_err(|error| format!("\"grep\" is too large: {error}"))?,
+            pattern: built.map_err(|_| TOO_LARGE.to_owned())?,
             is_short: longest.is_some_and(|longest| longest <= MIN_WINDOW_BYTES / OVERLAP),
             window: 2 * MIN_WINDOW_BYTES,
         })
@@ -226,6 +228,14 @@ mod tests {
         let word = format!("{}word{after}", "-".repeat(1000));
         assert_eq!(lines(&word, r"\b", 50).count, 2);
         assert_eq!(lines(&"a".repeat(400), "b{0,3}", 1000).count, 401);
+    }
+
+    #[test]
+    fn pattern_that_is_too_large_is_refused_with_a_way_out() {
+        let refused = Grep::compile(r"\w{8}-\w{4}-\w{4}-\w{12}").unwrap_err();
+        assert!(refused.contains("(?-u:"), "{refused}");
+        let found = lines("id 12345678-abcd-1234", r"(?-u:\w{8}-\w{4}-\w{4})", 1);
+        assert_eq!(found.count, 1);
     }
 
     #[test]

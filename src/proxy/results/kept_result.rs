@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    content::{Content, parsed},
+    content::Content,
     findings::Findings,
     grep::Grep,
     json_path::JsonPath,
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     base::{Lock, counted},
     surface::ResultPart,
+    wire::JsonNode,
 };
 
 /// Maximum length of a text that is kept in memory, in bytes.
@@ -35,7 +36,7 @@ pub(in crate::proxy) struct KeptResult {
     length: usize,
     body: Body,
     /// The place of the JSON in the text, if the text has any.
-    json: Range<usize>,
+    json: Option<Range<usize>>,
 }
 
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl KeptResult {
     /// # Errors
     /// If a long text cannot be written to a temporary file.
     pub(super) fn keep(content: &Content) -> io::Result<Self> {
-        let (text, json) = (&content.text, content.json_place());
+        let (text, json) = (&content.text, content.json.clone());
         let length = text.len();
         let body = if length <= MAX_MEMORY_BYTES {
             Body::Memory(text.clone())
@@ -105,8 +106,9 @@ impl KeptResult {
     fn find_path(&self, path: &str, limit: usize) -> Result<Excerpt, String> {
         let path: JsonPath = path.parse()?;
         let text = self.text()?;
-        let root = text.get(self.json.clone()).and_then(parsed);
-        let root = root.ok_or("the result is not JSON; use \"page\" or \"grep\"")?;
+        let json = self.json.clone().and_then(|place| text.get(place));
+        let json = json.ok_or("the result has no JSON; use \"page\" or \"grep\"")?;
+        let root = JsonNode::new(json);
         let mut findings = Findings::new(limit, MAX_FINDINGS_BYTES);
         path_search::search(root, &path, &mut findings);
         if findings.count == 0 && findings.gaps.is_empty() {

@@ -80,6 +80,9 @@ impl KeptResults {
             let content = Content::above(rules.limit, &result)?;
             // The text of the result is in `content`.
             drop(result);
+            if rules.is_longer_cut(&content) {
+                return None;
+            }
             let id = keep(&table, &hasher, principal, &content);
             let preview = rules.compose(&content, id.as_deref());
             Some((preview, id.is_some()))
@@ -149,7 +152,7 @@ fn keep(
     content: &Content,
 ) -> Option<String> {
     let text = &content.text;
-    let hash = hasher.hash_one((text, content.json_place()));
+    let hash = hasher.hash_one((text, &content.json));
     let fingerprint = Fingerprint { bytes: text.len(), hash };
     if !table.lock().has_room_for(text.len()) {
         return None;

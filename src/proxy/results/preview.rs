@@ -16,6 +16,9 @@ const MAX_STRUCTURED_BYTES: usize = 1200;
 /// Number of bytes of JSON around the texts of a preview.
 const FRAME_BYTES: usize = 200;
 
+/// A text as long as the ids of kept results.
+const LIKE_AN_ID: &str = "abcdefghijkl";
+
 /// The prefix of the resources that are kept results.
 pub(in crate::proxy) const URI_PREFIX: &str = "dormouse://results/";
 
@@ -62,6 +65,16 @@ impl PreviewRules {
         let members: Vec<(&str, &Raw)> =
             content.passed_on_members.iter().map(|(key, value)| (key.as_str(), value)).collect();
         edit::set_each(&result, &members)
+    }
+
+    /// Returns whether the preview of a content is not shorter than the content.
+    pub(super) fn is_longer_cut(&self, content: &Content) -> bool {
+        if content.size > MAX_PREVIEW_BYTES {
+            return false;
+        }
+        let media: usize = content.media.iter().map(Raw::len).sum();
+        let preview = self.compose(content, Some(LIKE_AN_ID));
+        preview.len().saturating_sub(media) >= content.size
     }
 
     fn note(
@@ -170,7 +183,7 @@ mod tests {
     ) -> Option<Value> {
         let rules = PreviewRules { limit, form, must_be_structured };
         let content = Content::above(limit, &Raw::encode(result))?;
-        Some(rules.compose(&content, Some("abcdefghijkl")).to_value())
+        Some(rules.compose(&content, Some(LIKE_AN_ID)).to_value())
     }
 
     fn any_block() -> impl Strategy<Value = Value> {
@@ -210,6 +223,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn result_that_a_preview_would_make_longer_is_not_cut() {
+        let rules = PreviewRules { limit: 300, form: ReadForm::Listed, must_be_structured: false };
+        let content = |length: usize| {
+            let media = json!({"type": "image", "data": "x".repeat(9000)});
+            let text = json!({"type": "text", "text": "x".repeat(length)});
+            Content::above(300, &Raw::encode(&json!({"content": [text, media]}))).unwrap()
+        };
+        assert!(rules.is_longer_cut(&content(400)));
+        assert!(!rules.is_longer_cut(&content(3000)));
     }
 
     #[test]

@@ -17,10 +17,10 @@ use super::{
     },
 };
 use crate::{
-    auth::{Auth, Browser, LoginCommand, LoginStore},
+    auth::{Auth, Browser, LoginStore},
     base::Lock,
     catalog::ServerCatalog,
-    config::{Environment, ServerConfig, parse},
+    config::{Environment, ServerConfig, UserCommands, parse},
     peer::CallError,
     protocol::Era,
     upstream::{
@@ -268,7 +268,7 @@ fn config(setting: &Setting) -> ServerConfig {
 fn context(setting: &Setting, opener: Opener) -> Context {
     Context {
         opener,
-        auth: Auth::new(LoginStore::new(None, false), LoginCommand::default(), Browser::Here),
+        auth: Auth::new(LoginStore::new(None, false), UserCommands::default(), Browser::Here),
         catalog_ttl: setting.ttl.map(Duration::from_millis),
         reads_lists: true,
         tasks: TaskTracker::new(),
