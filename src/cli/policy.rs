@@ -54,7 +54,7 @@ fn check(
     };
     let wanted = WantedTool::find(&file, &config, tool)?;
     if !wanted.is_known && wanted.tool.contains('*') {
-        let message = format!("{:?} is a pattern: name the tool that a call would have", tool);
+        let message = format!("{tool:?} is a pattern: name the tool that a call would have");
         return Err(UsageError(message).into());
     }
     let params = Raw::encode(&json!({"name": wanted.tool}));

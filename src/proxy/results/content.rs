@@ -30,8 +30,8 @@ pub(in crate::proxy) struct Content {
     pub(super) media: Vec<Raw>,
     /// Members other than `content`, `structuredContent` and `isError` that are passed on.
     pub(super) passed_on_members: Vec<(String, Raw)>,
-    /// The place of the JSON in the text: `structuredContent`, or else the longest text block that is
-    /// an object or an array.
+    /// The place of the JSON in the text: `structuredContent`, or else the longest text block that
+    /// is an object or an array.
     pub(super) json: Option<Range<usize>>,
 }
 
@@ -206,8 +206,8 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// Returns the place of the object or array of which a part of a text consists, without a byte order
-/// mark; `None` if it is anything else.
+/// Returns the place of the object or array of which a part of a text consists, without a byte
+/// order mark; `None` if it is anything else.
 fn json_within(text: &str, place: Range<usize>) -> Option<Range<usize>> {
     let part = text.get(place.clone())?;
     let part = part.strip_prefix('\u{feff}').unwrap_or(part);

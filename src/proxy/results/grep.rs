@@ -18,8 +18,8 @@ const MAX_PATTERN_BYTES: usize = 500;
 /// Maximum size of a compiled pattern and of the memory for its search, in bytes.
 const MAX_COMPILED_BYTES: usize = 512 * 1024;
 const MAX_CACHE_BYTES: usize = 1024 * 1024;
-const TOO_LARGE: &str = "\"grep\" is too large: repeat less, or write classes such as \\w in ASCII, \
-    as in (?-u:\\w{8})";
+const TOO_LARGE: &str = "\"grep\" is too large: repeat less, or write classes such as \\w in \
+    ASCII, as in (?-u:\\w{8})";
 /// Maximum depth of a pattern.
 const MAX_NESTING: u32 = 50;
 /// Minimum and maximum length of the parts in which a long line is searched, in bytes. The time is
