@@ -47,7 +47,7 @@ pub(crate) use offer_choice::OfferChoice;
 pub(crate) use offer_id::OfferId;
 pub(crate) use pins::{Digests, Pins, watched_part};
 pub(crate) use record::{Record, RecordError, StoredServer};
-pub(crate) use search::{IndexedServer, IndexedTools, SearchIndex, ServerDocuments};
+pub(crate) use search::{IndexedOffer, IndexedTools, SearchIndex, ServerDocuments};
 pub use search::{SearchHit, SearchTarget};
 pub use server_catalog::ServerCatalog;
 pub(crate) use server_catalog::{Changes, Discovery, ProtocolSupport, read_items};

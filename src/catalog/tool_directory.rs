@@ -108,6 +108,12 @@ impl<'a> ToolDirectory<'a> {
             && self.snapshot.offers.iter().any(|offer| own_part(offer, name).is_some())
     }
 
+    /// Returns whether the name begins with a separator after a server that is loaded, at least in
+    /// part.
+    pub fn names_a_loaded_server(self, name: &str) -> bool {
+        self.snapshot.live().any(|(_, offer, _)| own_part(offer, name).is_some())
+    }
+
     /// Returns whether the name begins with another configured server and a separator.
     pub(super) fn is_named_after_another(self, offer: usize, name: &str) -> bool {
         let server = self.snapshot.offers[offer].server();

@@ -1,7 +1,7 @@
 //! Search in the tools of a snapshot. A tool that several offers of its server have is found once.
 
 use super::{
-    IndexedServer, IndexedTools, ListedTools, Presence, SearchHit, SearchIndex, SearchTarget,
+    IndexedOffer, IndexedTools, ListedTools, Presence, SearchHit, SearchIndex, SearchTarget,
     Snapshot, listed_offers::ListedOffer,
 };
 
@@ -55,7 +55,7 @@ fn is_within(snapshot: &Snapshot, target: SearchTarget, within: Option<usize>) -
 }
 
 /// Returns an offer as the search index reads it.
-fn indexed<'a>(listed: &'a ListedOffer<'a>) -> IndexedServer<'a> {
+fn indexed<'a>(listed: &'a ListedOffer<'a>) -> IndexedOffer<'a> {
     let offer = listed.offer;
     let tools = match (offer.exposed(), &offer.presence) {
         (Some(_), _) if listed.tools.is_empty() => IndexedTools::None,
@@ -68,5 +68,6 @@ fn indexed<'a>(listed: &'a ListedOffer<'a>) -> IndexedServer<'a> {
         _ => IndexedTools::None,
     };
     let description = offer.description.as_deref().unwrap_or_default();
-    IndexedServer { name: &offer.name, description, tools }
+    let server_name = offer.server_name();
+    IndexedOffer { name: &offer.name, server_name, description, tools }
 }

@@ -42,6 +42,13 @@ impl<'a> RuleLists<'a> {
             || general.any(|rule| !rule.has_full_name() || rule.tools.may_begin_with(&start))
     }
 
+    /// Returns whether a verdict may depend on what a server declares about its tools.
+    pub(crate) fn depend_on_hints(&self) -> bool {
+        let of_profile = self.profile.as_ref().map_or(&[][..], |(_, rules)| rules);
+        let (_, own) = self.server;
+        self.all.iter().chain(of_profile).chain(own).any(|rule| !rule.when.are_any())
+    }
+
     /// Returns the rule at a place.
     pub(crate) fn rule(&self, place: &RulePlace) -> Option<&'a PolicyRule> {
         let rules = match &place.list {

@@ -30,7 +30,7 @@ use crate::{
 use app_reads::AppReads;
 use cut_results::CutResults;
 use loads::{LoadRequest, RequestedLoads, SessionLoads};
-use views::{ToolList, Views};
+use views::{ListForm, ToolList, Views};
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
 /// their [`Viewer`] alone.
@@ -76,10 +76,23 @@ impl Board {
 
     /// Returns a snapshot in the form in which a host sees it.
     pub(super) fn view<'a>(&self, viewer: &Viewer, snapshot: &'a Snapshot) -> View<'a> {
+        self.view_in(viewer, snapshot, self.form(viewer))
+    }
+
+    /// Returns a host's view of a snapshot in a form.
+    fn view_in<'a>(&self, viewer: &Viewer, snapshot: &'a Snapshot, form: ListForm) -> View<'a> {
         let last_read = self.app_reads.last(viewer.principal);
-        let apps = viewer.shows_apps.then_some(Apps { last_read });
-        let has_cut_results = self.cut_results.has(viewer.principal);
-        View { snapshot, surface: viewer.endpoint.surface, apps, has_cut_results }
+        let ListForm { surface, shows_apps, has_cut_results } = form;
+        let apps = shows_apps.then_some(Apps { last_read });
+        View { snapshot, surface, apps, has_cut_results }
+    }
+
+    fn form(&self, viewer: &Viewer) -> ListForm {
+        ListForm {
+            surface: viewer.endpoint.surface,
+            shows_apps: viewer.shows_apps,
+            has_cut_results: self.cut_results.has(viewer.principal),
+        }
     }
 
     /// Evaluates a `tools/call` as a host sees the servers. A search waits until its index is made
@@ -109,12 +122,10 @@ impl Board {
 
     /// Returns the tool list that a host has of any snapshot. `views` has its views.
     fn tools_in(&self, snapshot: &Arc<Snapshot>, views: &Views, viewer: &Viewer) -> Arc<ToolList> {
-        let has_cut_results = self.cut_results.has(viewer.principal);
-        let form = (viewer.endpoint.surface, viewer.shows_apps, has_cut_results);
-        let choice = self.choice(viewer);
+        let (form, choice) = (self.form(viewer), self.choice(viewer));
         views.tools(snapshot, (choice.clone(), form), || {
             let snapshot = views.snapshot(snapshot, choice);
-            self.view(viewer, &snapshot).tools()
+            self.view_in(viewer, &snapshot, form).tools()
         })
     }
 

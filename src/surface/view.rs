@@ -167,20 +167,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns whether a name begins with that of a loaded offer, as in `server/tool`.
-    fn is_of_loaded(self, name: &str) -> bool {
-        self.snapshot.live().any(|(_, offer, _)| {
-            let rest = name.strip_prefix(offer.name.as_str());
-            rest.is_some_and(|rest| rest.starts_with('/') || rest.starts_with("__"))
-        })
-    }
-
     fn unknown_tool(self, name: &str) -> String {
         let shown = &text::repeated(name);
         let names =
             self.snapshot.tools().known_tools().map(|at| self.snapshot.tools().qualified(at));
         let near = near_misses(name, names);
-        let unloaded = if self.is_of_loaded(name) { Vec::new() } else { self.snapshot.loadable() };
+        let is_of_loaded = self.snapshot.tools().names_a_loaded_server(name);
+        let unloaded = if is_of_loaded { Vec::new() } else { self.snapshot.loadable() };
         match (near.is_empty(), unloaded.is_empty()) {
             (false, _) => format!("Unknown tool: {shown}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(

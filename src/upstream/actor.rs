@@ -31,6 +31,7 @@ use super::{
     freshness::Freshness,
     server_state::{ServerEvent, ServerState},
     shared_server::SharedServer,
+    stale_lists::ReadingCover,
 };
 use crate::{
     catalog::{LoadOrigin, ProtocolSupport},
@@ -49,7 +50,7 @@ enum ActorEvent {
     LoggedIn,
     Expired,
     ListsChanged(ListKinds),
-    Refreshed { outcome: Result<Box<FetchedLists>, AttemptError>, announced_before: u64 },
+    Refreshed { outcome: Result<Box<FetchedLists>, AttemptError>, cover: ReadingCover },
     Stopped,
 }
 
@@ -94,7 +95,7 @@ struct RunningRefresh {
     work: AttemptFuture<FetchedLists>,
     /// The number of announced list changes when the refresh began: later ones may be missing in
     /// the lists that are read.
-    announced_before: u64,
+    cover: ReadingCover,
 }
 
 impl ServerActor {
@@ -134,8 +135,8 @@ impl ServerActor {
                 ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
                 ActorEvent::Expired => self.handle_expiry(),
                 ActorEvent::ListsChanged(kinds) => self.begin_refresh(kinds),
-                ActorEvent::Refreshed { outcome, announced_before } => {
-                    self.finish_refresh(outcome, announced_before);
+                ActorEvent::Refreshed { outcome, cover } => {
+                    self.finish_refresh(outcome, cover);
                 }
             }
         }
@@ -170,9 +171,9 @@ impl ServerActor {
             () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => {
                 ActorEvent::Died
             }
-            (outcome, announced_before) = poll_refresh(&mut self.refresh.running) => {
+            (outcome, cover) = poll_refresh(&mut self.refresh.running) => {
                 self.refresh.running = None;
-                ActorEvent::Refreshed { outcome, announced_before }
+                ActorEvent::Refreshed { outcome, cover }
             }
             kinds = self.shared.stale.take(), if is_awake => {
                 ActorEvent::ListsChanged(kinds)
@@ -331,7 +332,7 @@ impl ServerActor {
     }
 
     fn cancel_refresh(&mut self) {
-        self.shared.stale.note_read(self.shared.stale.announced_count());
+        self.shared.stale.note_read(self.shared.stale.cover());
         self.refresh.running = None;
         self.postpone_expiry();
     }
@@ -377,32 +378,32 @@ impl ServerActor {
 
     fn begin_refresh(&mut self, kinds: ListKinds) {
         if !self.context.reads_lists {
-            return self.shared.stale.note_read(self.shared.stale.announced_count());
+            return self.shared.stale.note_read(self.shared.stale.cover());
         }
         let Some(connection) = self.connection().cloned() else { return };
         let not_before = self.refresh.not_before;
         let config = self.shared.config.clone();
-        let announced_before = self.shared.stale.announced_count();
+        let cover = self.shared.stale.cover();
         let work: AttemptFuture<FetchedLists> = Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.settings.timeouts.request;
             let ServerConnection { peer, greeting, terms, .. } = connection.as_ref();
             fetch::fetch_lists(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
         });
-        self.refresh.running = Some(RunningRefresh { work, announced_before });
+        self.refresh.running = Some(RunningRefresh { work, cover });
     }
 
     fn finish_refresh(
         &mut self,
         outcome: Result<Box<FetchedLists>, AttemptError>,
-        announced_before: u64,
+        cover: ReadingCover,
     ) {
         self.refresh.not_before = Instant::now() + MIN_REFRESH_INTERVAL;
         match outcome {
             Ok(lists) => {
                 // True if the server has announced a change; false if the lists are read for
                 // another reason.
-                let is_announced = announced_before > self.shared.stale.last_read_count();
+                let is_announced = self.shared.stale.is_announced(cover);
                 let audience =
                     if is_announced { ChangeAudience::Unaware } else { ChangeAudience::All };
                 self.shared.merge(*lists, audience);
@@ -418,7 +419,7 @@ impl ServerActor {
                 self.postpone_expiry();
             }
         }
-        self.shared.stale.note_read(announced_before);
+        self.shared.stale.note_read(cover);
     }
 
     fn first_attempt_over(&mut self) {
@@ -458,12 +459,12 @@ async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, Att
     }
 }
 
-/// Returns the outcome of a refresh and its `announced_before`; never resolves if there is none.
+/// Returns the outcome of a refresh and its `cover`; never resolves if there is none.
 async fn poll_refresh(
     running: &mut Option<RunningRefresh>,
-) -> (Result<Box<FetchedLists>, AttemptError>, u64) {
+) -> (Result<Box<FetchedLists>, AttemptError>, ReadingCover) {
     match running {
-        Some(RunningRefresh { work, announced_before }) => (work.await, *announced_before),
+        Some(RunningRefresh { work, cover }) => (work.await, *cover),
         None => std::future::pending().await,
     }
 }

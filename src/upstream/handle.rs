@@ -194,6 +194,14 @@ impl Upstream {
         }
     }
 
+    /// Resolves when the lists of an awake server have been read since it was woken, and with the
+    /// changes that it has announced. A failed reading counts.
+    pub(crate) async fn lists_current(&self) {
+        if self.connected_era().is_some() {
+            self.0.stale.wait_until_current().await;
+        }
+    }
+
     /// Sets the level of the log messages that a legacy server sends after every later start.
     pub(crate) fn want_log_level(&self, level: LogLevel) {
         self.0.subscriptions.set_log_level(level);

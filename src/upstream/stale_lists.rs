@@ -39,14 +39,23 @@ impl ListKinds {
     }
 }
 
-/// The lists that a server has announced as changed. A burst of announcements counts once.
+/// The numbers of announcements and of marks that a reading of the lists covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadingCover {
+    announced: u64,
+    marked: u64,
+}
+
+/// The lists that a server has announced as changed, or that may have changed while it slept. A
+/// burst of announcements counts once.
 #[derive(Default)]
 pub(super) struct StaleLists {
     kinds: AtomicU8,
     marked: Notify,
-    /// The number of announcements, and how many of them the last reading covers.
     announced: AtomicU64,
-    read: watch::Sender<u64>,
+    marked_count: AtomicU64,
+    /// What the last reading covers.
+    read: watch::Sender<ReadingCover>,
     /// Held while lists are merged: a refresh and a host's list request may happen at once.
     merging: Lock<()>,
 }
@@ -63,32 +72,42 @@ impl StaleLists {
         self.mark(kinds);
     }
 
+    /// Marks lists that have to be read again.
     pub(super) fn mark(&self, kinds: ListKinds) {
+        self.marked_count.fetch_add(1, Ordering::Relaxed);
         self.kinds.fetch_or(kinds.0, Ordering::Relaxed);
         self.marked.notify_one();
     }
 
-    /// Returns the number of announcements. A reading that begins now covers them.
-    pub(super) fn announced_count(&self) -> u64 {
-        self.announced.load(Ordering::Relaxed)
+    /// Returns what a reading that begins now covers.
+    pub(super) fn cover(&self) -> ReadingCover {
+        ReadingCover {
+            announced: self.announced.load(Ordering::Relaxed),
+            marked: self.marked_count.load(Ordering::Relaxed),
+        }
     }
 
-    /// Returns the number of announcements that the last reading covers.
-    pub(super) fn last_read_count(&self) -> u64 {
-        *self.read.borrow()
+    /// Returns whether a reading covers announcements that no earlier one does.
+    pub(super) fn is_announced(&self, cover: ReadingCover) -> bool {
+        cover.announced > self.read.borrow().announced
     }
 
-    /// Tells waiting tasks that a reading that covers this many announcements has ended, with or
-    /// without success.
-    pub(super) fn note_read(&self, announced: u64) {
-        self.read.send_replace(announced);
+    /// Tells waiting tasks that a reading has ended, with or without success.
+    pub(super) fn note_read(&self, cover: ReadingCover) {
+        self.read.send_replace(cover);
     }
 
     /// Resolves when a reading covers all announcements made so far.
     pub(super) async fn wait_until_read(&self) {
-        let announced = self.announced_count();
+        let wanted = self.cover().announced;
         // Cannot fail, since `self` holds the sender.
-        let _ = self.read.subscribe().wait_for(|read| *read >= announced).await;
+        let _ = self.read.subscribe().wait_for(|read| read.announced >= wanted).await;
+    }
+
+    /// Resolves when a reading covers all marks made so far, also that of a start after a sleep.
+    pub(super) async fn wait_until_current(&self) {
+        let wanted = self.cover().marked;
+        let _ = self.read.subscribe().wait_for(|read| read.marked >= wanted).await;
     }
 
     /// Waits until a list is marked as changed, and takes the marks.

@@ -349,6 +349,28 @@ async fn waking_call_does_not_reach_a_changed_tool() {
 }
 
 #[tokio::test]
+async fn waking_call_does_not_reach_a_tool_that_became_destructive() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = |wording: &str| {
+        let server = hybrid("a").set("env", json!({"FIXTURE_WORDING": wording}));
+        let policy = json!([
+            {"tools": "a/*", "when": {"readOnly": true}, "then": "allow"},
+            {"tools": "a/*", "then": "deny"},
+        ]);
+        Proxy::with([server]).at_home(home.path()).set("policy", policy)
+    };
+    let mut host = proxy("").serve().await;
+    assert!(host.use_tool("a/shout", json!({})).await["isError"].is_null());
+    learned(home.path()).await;
+    host.end().await;
+
+    let mut host = proxy(" It writes.").serve().await;
+    asleep(&host, "a").await;
+    let denied = host.use_tool("a/shout", json!({})).await;
+    assert!(text_of(&denied).contains("policy denies"), "{denied}");
+}
+
+#[tokio::test]
 async fn changed_tool_stays_blocked_without_its_catalog() {
     let home = tempfile::tempdir().unwrap();
     let wording = home.path().join("wording");

@@ -208,6 +208,21 @@ async fn profile_of_a_url_starts_the_servers_that_the_default_lacks() {
 }
 
 #[tokio::test]
+async fn only_a_host_that_is_served_starts_the_servers_of_its_profile() {
+    let program = several().argument("--profile").argument("p").start_http();
+    let mut default = chosen(&program, "/mcp?surface=direct", &[]).await;
+    default.tool_names().await;
+    let url = program.url("/mcp?profile=q").await;
+    let client = reqwest::Client::new();
+    let refused = [client.get(&url).send().await, client.post(&url).body("{").send().await];
+    for response in refused {
+        assert!(response.unwrap().status().is_client_error());
+    }
+    default.tool_names().await;
+    assert!(program.started("b").is_empty() && program.started("c").is_empty());
+}
+
+#[tokio::test]
 async fn option_precedes_the_variable_and_surfaces_of_hosts_precede_those_of_profiles() {
     let tools = async |proxy: Proxy| proxy.serve().await.tool_names().await;
     let by_variable = |name: &str| several().environment("DORMOUSE_PROFILE", name);

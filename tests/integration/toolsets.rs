@@ -196,6 +196,10 @@ async fn unknown_tool_of_a_loaded_server_is_not_looked_for_in_others() {
     }
     let elsewhere = two.use_tool("qqqq", json!({})).await;
     assert!(text_of(&elsewhere).ends_with("may have it: other"), "{elsewhere}");
+    let mut host = host_of(divided(), "discover").await;
+    host.load("github/issues").await;
+    let unknown = host.use_tool("github/qqqq", json!({})).await;
+    assert_eq!(text_of(&unknown), "Unknown tool: \"github/qqqq\"", "its whole list is known");
 }
 
 #[tokio::test]
@@ -397,6 +401,10 @@ async fn profile_of_a_toolset_hides_the_rest_of_the_server() {
     for name in ["github/list_issue", "github/issues/list_issue", "list_issue"] {
         assert!(host.use_tool(name, json!({})).await["isError"].is_null(), "{name}");
     }
+    let find = json!({"query": "github/list_issue", "detail": "brief"});
+    let found: Value =
+        serde_json::from_str(text_of(&host.call("discover_tool", find).await)).unwrap();
+    assert_eq!(found[0]["name"], "github/list_issue", "the name that hosts are shown: {found}");
     let mut host = proxy("activate", "q").serve().await;
     host.call("activate_github_issues", json!({})).await;
     host.call("activate_github_pulls", json!({})).await;

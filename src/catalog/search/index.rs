@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    IndexedServer, IndexedTools, SearchHit, SearchTarget,
+    IndexedOffer, IndexedTools, SearchHit, SearchTarget,
     language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
@@ -50,16 +50,16 @@ struct IndexEntry {
 }
 
 impl SearchIndex {
-    pub(in crate::catalog) fn of(servers: &[IndexedServer<'_>]) -> Self {
+    pub(in crate::catalog) fn of(offers: &[IndexedOffer<'_>]) -> Self {
         let mut lexicon = Lexicon::new(&LANGUAGE);
         let all: Vec<Arc<ServerDocuments>> =
-            servers.iter().map(|server| documents(server, &mut lexicon)).collect();
+            offers.iter().map(|offer| documents(offer, &mut lexicon)).collect();
         let lengths = average_lengths(&all);
         let mut index = Self::default();
         let mut positions = HashMap::new();
-        for (position, (server, documents)) in servers.iter().zip(&all).enumerate() {
-            index.servers.push(Phrase::of(server.name));
-            index.add_entries(position, server, documents);
+        for (position, (offer, documents)) in offers.iter().zip(&all).enumerate() {
+            index.servers.push(Phrase::of(offer.name));
+            index.add_entries(position, offer, documents);
             index.add_stems(documents, &lengths, &mut positions);
         }
         index.postings.of_stem.iter_mut().for_each(Vec::shrink_to_fit);
@@ -71,24 +71,24 @@ impl SearchIndex {
     fn add_entries(
         &mut self,
         position: usize,
-        server: &IndexedServer<'_>,
+        offer: &IndexedOffer<'_>,
         documents: &ServerDocuments,
     ) {
-        match &server.tools {
+        match &offer.tools {
             IndexedTools::Known { tools, found, .. } => {
                 let tools = tools.iter().enumerate();
                 let documents = &documents.documents;
                 self.entries.extend(tools.zip(documents).map(|((tool, definition), document)| {
                     IndexEntry {
                         target: SearchTarget::Tool(ToolRef { offer: position, tool }),
-                        name: SearchName::of_tool(server.name, &definition.name),
+                        name: SearchName::of_tool(offer.server_name, &definition.name),
                         meaning: document.meaning.clone(),
                         is_found: definition.is_for_model() && found.binary_search(&tool).is_ok(),
                     }
                 }));
             }
             IndexedTools::Unknown => {
-                let name = SearchName::of_server(server.name);
+                let name = SearchName::of_server(offer.name);
                 let meaning = documents.documents[0].meaning.clone();
                 let target = SearchTarget::Offer(position);
                 self.entries.push(IndexEntry { target, name, meaning, is_found: true });
@@ -246,12 +246,12 @@ fn evidence(term: &QueryTerm<'_>, entry: usize) -> Option<(f32, String)> {
 }
 
 /// Returns the documents of a server. Those of known tools are created once for each catalog.
-fn documents(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Arc<ServerDocuments> {
-    match &server.tools {
+fn documents(offer: &IndexedOffer<'_>, lexicon: &mut Lexicon<'_>) -> Arc<ServerDocuments> {
+    match &offer.tools {
         IndexedTools::Known { tools, documents, .. } => documents
-            .get_or_init(|| Arc::new(ServerDocuments::of_tools(server, tools, lexicon)))
+            .get_or_init(|| Arc::new(ServerDocuments::of_tools(offer, tools, lexicon)))
             .clone(),
-        IndexedTools::Unknown => Arc::new(ServerDocuments::of_server(server, lexicon)),
+        IndexedTools::Unknown => Arc::new(ServerDocuments::of_offer(offer, lexicon)),
         IndexedTools::None => Arc::default(),
     }
 }

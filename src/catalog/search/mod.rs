@@ -8,7 +8,7 @@
 //! and `just eval-search` measures it.
 
 mod index;
-mod indexed_server;
+mod indexed_offer;
 mod language;
 mod lexicon;
 mod meaning;
@@ -25,6 +25,6 @@ mod tests;
 mod words;
 
 pub(crate) use index::SearchIndex;
-pub(crate) use indexed_server::{IndexedServer, IndexedTools};
+pub(crate) use indexed_offer::{IndexedOffer, IndexedTools};
 pub use search_hit::{SearchHit, SearchTarget};
 pub(crate) use server_documents::ServerDocuments;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    IndexedServer,
+    IndexedOffer,
     language::LANGUAGE,
     lexicon::Lexicon,
     meaning::TextMeaning,
@@ -18,7 +18,7 @@ const MEANING_WEIGHTS: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3];
 impl ServerDocuments {
     /// Reads the tools of a known server. `lexicon` may already contain the words of other servers.
     pub(super) fn of_tools(
-        server: &IndexedServer<'_>,
+        offer: &IndexedOffer<'_>,
         tools: &[Tool],
         lexicon: &mut Lexicon<'_>,
     ) -> Self {
@@ -26,7 +26,7 @@ impl ServerDocuments {
         let documents = tools.iter().map(|tool| {
             let reader = FieldReader::new(lexicon);
             let document = if words < MAX_SERVER_WORDS {
-                reader.tool(server, tool)
+                reader.tool(offer, tool)
             } else {
                 reader.tool_by_name(tool)
             };
@@ -38,8 +38,8 @@ impl ServerDocuments {
     }
 
     /// Reads the name and description of a server whose tools are not known.
-    pub(super) fn of_server(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Self {
-        Self::numbered(vec![FieldReader::new(lexicon).server(server)], lexicon)
+    pub(super) fn of_offer(offer: &IndexedOffer<'_>, lexicon: &mut Lexicon<'_>) -> Self {
+        Self::numbered(vec![FieldReader::new(lexicon).offer(offer)], lexicon)
     }
 
     /// Replaces the lexicon's numbers of stems with numbers of this server, since the lexicon is
@@ -81,13 +81,13 @@ impl<'a, 'w> FieldReader<'a, 'w> {
         Self { lexicon, read: Vec::new(), sums: PerField::default() }
     }
 
-    fn server(mut self, server: &IndexedServer<'_>) -> SearchDocument {
-        self.add(DocumentField::Name, server.name);
-        self.add(DocumentField::Description, server.description);
+    fn offer(mut self, offer: &IndexedOffer<'_>) -> SearchDocument {
+        self.add(DocumentField::Name, offer.name);
+        self.add(DocumentField::Description, offer.description);
         self.document()
     }
 
-    fn tool(mut self, server: &IndexedServer<'_>, tool: &Tool) -> SearchDocument {
+    fn tool(mut self, offer: &IndexedOffer<'_>, tool: &Tool) -> SearchDocument {
         let [title, hints, schema] =
             edit::get_each(&tool.raw, ["title", "annotations", "inputSchema"]);
         let title = title.and_then(|title| title.read::<String>().ok());
@@ -98,8 +98,8 @@ impl<'a, 'w> FieldReader<'a, 'w> {
         if let Some(schema) = schema {
             self.add_parameters(&schema.to_value(), 0);
         }
-        self.add(DocumentField::Server, server.name);
-        self.add(DocumentField::ServerDescription, server.description);
+        self.add(DocumentField::Server, offer.name);
+        self.add(DocumentField::ServerDescription, offer.description);
         self.document()
     }
 

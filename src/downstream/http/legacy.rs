@@ -66,6 +66,7 @@ async fn open(
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
+    front.fleet.use_profile(endpoint.profile.as_ref()).await;
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
         endpoint.clone(),

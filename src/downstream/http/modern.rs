@@ -56,6 +56,7 @@ pub(super) async fn post(
         let message = "subscriptions/listen requires Accept: text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
     }
+    front.fleet.use_profile(identity.endpoint.profile.as_ref()).await;
     // The stream ends with its answer, or when its host disconnects.
     let stream = MessageStream::once(CancellationToken::new());
     let peer = Peer::new(stream.outbox().clone());

@@ -76,7 +76,10 @@ async fn sse(
     let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
     match resolve_endpoint(&front, name, &options, request.headers()) {
-        Ok(endpoint) => legacy_sse::open(&front, endpoint, &messages, &request),
+        Ok(endpoint) => {
+            front.fleet.use_profile(endpoint.profile.as_ref()).await;
+            legacy_sse::open(&front, endpoint, &messages, &request)
+        }
         Err(refused) => refused,
     }
 }
@@ -92,18 +95,14 @@ fn resolve_endpoint(
 ) -> Result<Endpoint, Response> {
     let surface = options.surface.as_deref().map(surface).transpose()?;
     let profile = chosen_profile(front, options, headers)?;
-    let choice = EndpointChoice { surface, profile: profile.clone() };
-    let endpoint = match server {
-        None => front.fleet.endpoint(choice),
+    let choice = EndpointChoice { surface, profile };
+    match server {
+        None => Ok(front.fleet.endpoint(choice)),
         Some(Path(name)) => front.fleet.endpoint_of(&name, choice).ok_or_else(|| {
             let message = format!("unknown server {name:?}");
             refusal(StatusCode::NOT_FOUND, None, &message)
-        })?,
-    };
-    if let Some(profile) = profile {
-        front.fleet.use_profile(&profile);
+        }),
     }
-    Ok(endpoint)
 }
 
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]

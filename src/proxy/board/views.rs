@@ -13,9 +13,13 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// The form of a tool list: the surface, and whether the host shows apps and has results that were
-/// cut.
-type Form = (Surface, bool, bool);
+/// The form of a host's tool list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ListForm {
+    pub(super) surface: Surface,
+    pub(super) shows_apps: bool,
+    pub(super) has_cut_results: bool,
+}
 
 /// A `tools/list` result.
 pub(in crate::proxy) struct ToolList {
@@ -48,7 +52,7 @@ pub(super) struct Views(Lock<Derived>);
 struct Derived {
     from: Option<Arc<Snapshot>>,
     snapshots: HashMap<OfferChoice, Arc<Snapshot>>,
-    tool_lists: HashMap<(OfferChoice, Form), Arc<ToolList>>,
+    tool_lists: HashMap<(OfferChoice, ListForm), Arc<ToolList>>,
     item_lists: HashMap<OfferChoice, Arc<ItemLists>>,
 }
 
@@ -74,7 +78,7 @@ impl Views {
     pub(super) fn tools(
         &self,
         whole: &Arc<Snapshot>,
-        key: (OfferChoice, Form),
+        key: (OfferChoice, ListForm),
         compose: impl FnOnce() -> Vec<Raw>,
     ) -> Arc<ToolList> {
         if let Some(known) = self.0.lock().of(whole).tool_lists.get(&key) {
@@ -183,7 +187,9 @@ mod tests {
         let tool = Raw::encode(&json!({"name": "one"}));
         let composed = std::cell::Cell::new(0);
         let list = |whole: &Arc<Snapshot>| {
-            let key = (chosen(&[]), (Surface::Direct, false, false));
+            let surface = Surface::Direct;
+            let form = ListForm { surface, shows_apps: false, has_cut_results: false };
+            let key = (chosen(&[]), form);
             views.tools(whole, key, || {
                 composed.set(composed.get() + 1);
                 vec![tool.clone()]

@@ -13,7 +13,7 @@ use super::{
     recorder::Recorder,
 };
 use crate::{
-    catalog::ServerId,
+    catalog::{ServerId, Tool},
     config::{ServerConfig, Settings, Verdict, Wrapping},
     policy::{RuleLists, ToolCall},
     protocol::{ToolAnnotations, method},
@@ -30,13 +30,6 @@ use crate::{
 /// the user is asked needs another consent.
 const MAX_QUESTIONS: usize = 3;
 
-/// The right to send a call, by the config that was in force when it was judged.
-pub(super) struct Permission {
-    config: ConfigInForce,
-    /// The consent of the user that the sending uses up, if a rule demands one.
-    consent: Option<CallKey>,
-}
-
 /// The parts of the config by which a call is judged.
 struct ConfigInForce {
     settings: Arc<Settings>,
@@ -45,12 +38,12 @@ struct ConfigInForce {
     instance: Instance,
 }
 
-/// What the policy says about a call.
+/// The judgement of the policy on a call.
 enum Judgement {
     Allowed,
-    NeedsConsent(AskedCall),
-    /// The server does not list the tool, so that its properties are not known.
-    Unlisted(ToolCall),
+    NeedsConsent(Box<AskedCall>),
+    /// The server does not list the tool, `server/tool`, so that its properties are not known.
+    Unlisted(String),
 }
 
 /// Checks that the policy allows a call, and asks the user if a rule demands it. Other requests
@@ -63,26 +56,23 @@ pub(super) async fn permit(
     fleet: &Fleet,
     call: &Call<'_>,
     recorder: &Recorder,
-) -> Result<Permission, ForwardError> {
+) -> Result<(), ForwardError> {
     let mut questions = 0;
     let mut is_tool_list_read = false;
     loop {
         let config = ConfigInForce::of(fleet, call.server);
-        let asked = match judge(fleet, call, &config)? {
-            Judgement::Allowed => return Ok(Permission { config, consent: None }),
+        let asked = match judge(fleet, call, &config, None)? {
+            Judgement::Allowed => return Ok(()),
             Judgement::Unlisted(_) if !is_tool_list_read => {
                 is_tool_list_read = true;
                 read_tool_list(fleet, call).await?;
                 continue;
             }
-            Judgement::Unlisted(judged) => {
-                let tool = judged.full_name().to_owned();
-                return Err(Denial::Unlisted { tool }.into());
-            }
+            Judgement::Unlisted(tool) => return Err(Denial::Unlisted { tool }.into()),
             Judgement::NeedsConsent(asked) => asked,
         };
         if fleet.calls.consents.has(call.caller.host.principal(), &asked.key) {
-            return Ok(Permission { config, consent: Some(asked.key) });
+            return Ok(());
         }
         if questions == MAX_QUESTIONS {
             return Err(Denial::ConsentsLost(asked.judged()).into());
@@ -93,28 +83,29 @@ pub(super) async fn permit(
     }
 }
 
-/// Checks right before a call is sent that the policy still allows it: the config may have changed
-/// while the server was started. Uses up the consent to a single call.
+/// Checks right before a call is sent on an instance that the policy still allows it: the config
+/// and the server's list of tools may have changed while the server was started. Uses up the
+/// consent to a single call.
 ///
 /// # Errors
 /// [`ForwardError::Denied`], or [`ForwardError::Superseded`] if the user has to be asked again.
-pub(super) fn confirm(
+pub(super) async fn confirm(
     fleet: &Fleet,
     call: &Call<'_>,
-    permission: &Permission,
+    instance: Instance,
     recorder: &Recorder,
 ) -> Result<UsedConsent, ForwardError> {
-    let consent = if permission.config.is_current(fleet, call.server) {
-        permission.consent.clone()
-    } else {
-        match judge(fleet, call, &ConfigInForce::of(fleet, call.server))? {
-            Judgement::Allowed => None,
-            Judgement::NeedsConsent(asked) => Some(asked.key),
-            // The list of a server that was replaced is read first.
-            Judgement::Unlisted(_) => return Err(ForwardError::Superseded),
-        }
+    let config = ConfigInForce::of(fleet, call.server);
+    if call.requires_read_only || config.rules_for(call).depend_on_hints() {
+        // A tool may have become destructive while its server slept.
+        upstream(fleet, instance).lists_current().await;
+    }
+    let key = match judge(fleet, call, &config, Some(instance))? {
+        Judgement::Allowed => return Ok(UsedConsent::default()),
+        Judgement::NeedsConsent(asked) => asked.key,
+        // The list of a server that was replaced is read first.
+        Judgement::Unlisted(_) => return Err(ForwardError::Superseded),
     };
-    let Some(key) = consent else { return Ok(UsedConsent::default()) };
     let principal = call.caller.host.principal();
     let used = fleet.calls.consents.take(principal, &key).ok_or(ForwardError::Superseded)?;
     recorder.note_policy(PolicyEffect::Approved);
@@ -128,11 +119,6 @@ impl ConfigInForce {
         let slot = roster.slot(server);
         let instance = Instance::shared(server, slot.version);
         Self { settings, server: slot.config.clone(), instance }
-    }
-
-    fn is_current(&self, fleet: &Fleet, server: ServerId) -> bool {
-        Arc::ptr_eq(&self.settings, &fleet.settings())
-            && Arc::ptr_eq(&self.server, &fleet.servers.config(server))
     }
 
     /// Returns the rules that apply to a call.
@@ -150,7 +136,7 @@ async fn read_tool_list(fleet: &Fleet, call: &Call<'_>) -> Result<(), ForwardErr
     Ok(())
 }
 
-/// Judges a call.
+/// Judges a call. `instance` is the one that it is sent to, if that is known.
 ///
 /// # Errors
 /// [`ForwardError::Denied`], or [`ForwardError::Superseded`] if the server has no list of tools
@@ -159,6 +145,7 @@ fn judge(
     fleet: &Fleet,
     call: &Call<'_>,
     config: &ConfigInForce,
+    instance: Option<Instance>,
 ) -> Result<Judgement, ForwardError> {
     // The fleet of a host has applied its policy before it calls a shared server.
     if call.method != method::TOOLS_CALL || config.settings.wrapping == Wrapping::Pooled {
@@ -172,9 +159,10 @@ fn judge(
     let malformed = |cause| Denial::Malformed { server: server.clone(), cause };
     let params = call.params.clone().unwrap_or_else(Raw::empty_object);
     let judged = ToolCall::read(server, &params).map_err(malformed)?;
-    let Some(annotations) = annotations(fleet, call.server, judged.tool()) else {
+    let known = annotations(fleet, call.server, instance, judged.tool());
+    let Some(annotations) = known else {
         return if has_tool_list(fleet, call.server) {
-            Ok(Judgement::Unlisted(judged))
+            Ok(Judgement::Unlisted(judged.full_name().to_owned()))
         } else {
             Err(ForwardError::Superseded)
         };
@@ -189,7 +177,7 @@ fn judge(
         }
         Verdict::Ask => {
             let key = CallKey::of(config.instance, &judged);
-            Ok(Judgement::NeedsConsent(AskedCall { key, call: judged, decision }))
+            Ok(Judgement::NeedsConsent(Box::new(AskedCall { key, call: judged, decision })))
         }
     }
 }
@@ -198,12 +186,21 @@ fn has_tool_list(fleet: &Fleet, server: ServerId) -> bool {
     fleet.board.snapshot().offers_of(server).any(|(_, offer)| offer.exposed().is_some())
 }
 
-/// Returns the annotations of a tool by the server's own name for it, if the server lists it.
-fn annotations(fleet: &Fleet, server: ServerId, name: &str) -> Option<ToolAnnotations> {
+/// Returns the annotations of a tool by the server's own name for it, if the server lists it. All
+/// hosts share one snapshot, so that a host's own instance may list other tools.
+fn annotations(
+    fleet: &Fleet,
+    server: ServerId,
+    instance: Option<Instance>,
+    name: &str,
+) -> Option<ToolAnnotations> {
+    let of =
+        |tools: &[Tool]| tools.iter().find(|tool| tool.name == name).map(|tool| tool.annotations);
+    let own = instance.filter(|instance| instance.owner.is_some());
+    if let Some(catalog) = own.and_then(|own| upstream(fleet, own).catalog()) {
+        return of(&catalog.tools);
+    }
     let snapshot = fleet.board.snapshot();
     let mut listed = snapshot.offers_of(server).filter_map(|(_, offer)| offer.exposed());
-    listed.find_map(|exposed| {
-        let tools = &exposed.whole.tools;
-        tools.iter().find(|tool| tool.name == name).map(|tool| tool.annotations)
-    })
+    listed.find_map(|exposed| of(&exposed.whole.tools))
 }

@@ -96,7 +96,7 @@ async fn attempt(
     recorder: &Recorder,
 ) -> Result<Sent, ForwardError> {
     authorize(&fleet.servers, call.server, call.feature)?;
-    let permission = permit(fleet, &call, recorder).await?;
+    permit(fleet, &call, recorder).await?;
     let connection = std::mem::replace(&mut call.connection, Connection::OfCaller);
     let Call { server, caller, method, .. } = call;
     let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
@@ -105,7 +105,7 @@ async fn attempt(
         LeasedRequest { fleet, lease, instance, caller, method, answered_as: method, recorder }
     };
     if let Connection::Given(instance, lease) = connection {
-        let _ = confirm(fleet, &call, &permission, recorder)?;
+        let _ = confirm(fleet, &call, instance, recorder).await?;
         return send(leased(instance, lease), call.params, None).await.map_err(failed);
     }
     let mut last = CallError::NotSent;
@@ -114,7 +114,7 @@ async fn attempt(
         if let Some(request) = &call.pin_checked {
             Box::pin(check_pins(fleet, request, caller, instance)).await?;
         }
-        let used = confirm(fleet, &call, &permission, recorder)?;
+        let used = confirm(fleet, &call, instance, recorder).await?;
         match send(leased(instance, lease), call.params.clone(), None).await {
             Err(cause) if is_unread(&cause) => {
                 fleet.calls.consents.give_back(used);

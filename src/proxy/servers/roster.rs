@@ -102,7 +102,7 @@ impl Roster {
     }
 
     /// Returns whether hosts have chosen a profile since the start.
-    pub(in crate::proxy) fn is_in_use(&self, profile: &ProfileName) -> bool {
+    pub(in crate::proxy) fn is_chosen(&self, profile: &ProfileName) -> bool {
         self.chosen.contains(profile)
     }
 
