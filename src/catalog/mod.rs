@@ -20,6 +20,7 @@ mod name_parts;
 mod offer;
 mod offer_choice;
 mod offer_id;
+mod offer_names;
 mod pins;
 mod record;
 mod search;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming, tool_names::NameParts,
+    ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming, name_parts::NameParts,
 };
 use crate::config::{
     Listing, NamePattern, OfferExtent, OfferRules, ServerConfig, Startup, ToolChoice,
@@ -16,6 +16,7 @@ pub struct Offer {
     pub id: OfferId,
     /// `server` or `server/toolset`.
     pub name: String,
+    pub(super) server_name: Arc<str>,
     pub parts: NameParts,
     pub description: Option<String>,
     pub is_lazy: bool,
@@ -80,6 +81,7 @@ impl Offer {
         Self {
             id,
             name: "removed from the config".to_owned(),
+            server_name: "removed from the config".into(),
             parts: NameParts::default(),
             description: None,
             is_lazy: false,
@@ -111,6 +113,7 @@ impl Offer {
         Self {
             id: OfferId::whole(server),
             name: config.name.clone(),
+            server_name: config.name.as_str().into(),
             parts: NameParts::default(),
             description: config.description.clone(),
             is_lazy: config.startup == Startup::Lazy,
@@ -133,13 +136,7 @@ impl Offer {
 
     /// Returns the name of the server.
     pub fn server_name(&self) -> &str {
-        match &self.rules.extent {
-            OfferExtent::Whole(_) => &self.name,
-            OfferExtent::Toolset(toolset) => {
-                let server = self.name.strip_suffix(&toolset.name);
-                server.and_then(|server| server.strip_suffix('/')).unwrap_or(&self.name)
-            }
-        }
+        &self.server_name
     }
 
     /// Returns the name of the toolset, if the offer is one.

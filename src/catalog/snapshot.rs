@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Changes, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, SearchIndex, ServerCatalog,
-    ServerId, ToolRef, name_parts::name_parts,
+    ServerId, ToolRef, offer_names::name_parts,
 };
 use crate::config::{Listing, ProfileName, ServerConfig, Settings, Wrapping};
 

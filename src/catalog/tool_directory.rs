@@ -139,10 +139,10 @@ impl<'a> ToolDirectory<'a> {
 
     /// Resolves a tool of one offer by the server's own name for it.
     pub fn resolve_in(self, offer: usize, tool: &str) -> ToolResolution {
-        let view = &self.snapshot.offers[offer];
-        if let Presence::Live { .. } | Presence::Offered { .. } = view.presence {
-            let scope = if view.id.is_whole() {
-                NameScope::Server(view.server())
+        let entry = &self.snapshot.offers[offer];
+        if let Presence::Live { .. } | Presence::Offered { .. } = entry.presence {
+            let scope = if entry.id.is_whole() {
+                NameScope::Server(entry.server())
             } else {
                 NameScope::Toolset(offer)
             };
@@ -152,13 +152,13 @@ impl<'a> ToolDirectory<'a> {
             if let Some(withheld) = self.withheld(offer, tool) {
                 return withheld;
             }
-            if !view.allows(tool) {
+            if !entry.allows(tool) {
                 let (tool, why) = (tool.to_owned(), WithheldReason::SwitchedOff);
                 return ToolResolution::Withheld { offer, tool, why };
             }
         }
-        match view.presence {
-            Presence::Offered { .. } if !self.lacks(view.server(), tool) => {
+        match entry.presence {
+            Presence::Offered { .. } if !self.lacks(entry.server(), tool) => {
                 ToolResolution::NeedsLoad { offer }
             }
             _ => ToolResolution::Unknown,

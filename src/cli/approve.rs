@@ -18,11 +18,13 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
+    let commands = &config.settings.launch.commands;
     let Some(cache) = settings::storage(Some(&file)).catalogs else {
         bail!("no catalogs are stored: HOME is not set");
     };
     let Some(key) = CatalogKey::of(server) else {
-        bail!("no catalog of {:?} is known: run `dormouse refresh`", server.name)
+        let command = commands.refresh(&server.name);
+        bail!("no catalog of {:?} is known: run `{command}`", server.name)
     };
     if let Some(tool) = tool {
         let records = cache.stored(&key).records;
@@ -38,9 +40,10 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let name = &server.name;
     if cache.pins(&key).is_incomplete() && changes.is_empty() {
         bail!(
-            "the tools of {name:?} are not known: run `dormouse refresh {name}`, review them, and \
-             approve them then. A catalog above 16 MB is not stored, so its tools cannot be \
-             approved: set \"pin\": \"warn\" for such a server"
+            "the tools of {name:?} are not known: run `{}`, review them, and approve them then. A \
+                catalog above 16 MB is not stored, so its tools cannot be approved: set \"pin\": \
+                \"warn\" for such a server",
+            commands.refresh(name)
         );
     }
     if changes.is_empty() {

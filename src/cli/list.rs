@@ -9,7 +9,7 @@ use crate::{
     auth::LoginSummary,
     base::{counted, one_line},
     catalog::{Inventory, ToolState},
-    config::ServerConfig,
+    config::{ServerConfig, UserCommands},
 };
 
 /// One server, in `--json`.
@@ -52,25 +52,25 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
     } else {
         settings::say_which(&file);
         for (entry, server) in &entries {
-            print(entry, server);
+            print(entry, server, &config.settings.launch.commands);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(entry: &ListedServer<'_>, server: &ServerConfig) {
-    print_inventory(entry, server);
+fn print(entry: &ListedServer<'_>, server: &ServerConfig, commands: &UserCommands) {
+    print_inventory(entry, server, commands);
     if let Some(login) = &entry.login {
         outln!("  logged in: {}", described(login));
     }
 }
 
-fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig) {
+fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig, commands: &UserCommands) {
     let bold = anstyle::Style::new().bold();
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {
         if server.enabled {
-            outln!("{bold}{name}{bold:#}: not known yet; run `dormouse refresh {name}`");
+            outln!("{bold}{name}{bold:#}: not known yet; run `{}`", commands.refresh(name));
         } else {
             outln!("{bold}{name}{bold:#}: disabled");
         }

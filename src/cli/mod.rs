@@ -12,6 +12,7 @@ mod call;
 mod candidates;
 mod check;
 mod complete;
+mod config_rules;
 mod config_source;
 mod connect;
 #[cfg(unix)]
@@ -55,6 +56,7 @@ mod top;
 mod trust;
 mod ui;
 mod usage_error;
+mod wanted_tool;
 
 pub use program::run;
 

@@ -1,18 +1,19 @@
 //! `dormouse policy`: show which rule decides about a call, and allow a tool.
 
-use std::{cmp::Reverse, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{UsageError, arguments::PolicySubcommand, edit, settings, shared_flags::Options};
+use super::{
+    UsageError, arguments::PolicySubcommand, edit, settings, shared_flags::Options,
+    wanted_tool::WantedTool,
+};
 use crate::{
     base::visible,
-    catalog::ToolState,
-    config::{Config, ConfigEdit, ConfigFile, ServerConfig, Verdict},
-    policy::{Decider, Decision, MalformedCall, RuleList, RuleLists, RulePlace, ToolCall},
-    protocol::ToolAnnotations,
+    config::{Config, ConfigEdit, NamePattern, ServerConfig, Verdict},
+    policy::{Decision, RuleList, RuleLists, RulePlace, ToolCall},
     wire::{self, Raw},
 };
 
@@ -53,7 +54,7 @@ fn check(
             .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?,
     };
     let wanted = WantedTool::find(&file, &config, tool)?;
-    if !wanted.is_known && wanted.tool.contains('*') {
+    if wanted.definition.is_none() && NamePattern::new(&wanted.tool).is_glob() {
         let message = format!("{tool:?} is a pattern: name the tool that a call would have");
         return Err(UsageError(message).into());
     }
@@ -63,7 +64,7 @@ fn check(
     let malformed =
         |cause| anyhow!("the policy refuses this malformed call of {}: {cause}", visible(tool));
     let call = ToolCall::read(&wanted.server.name, &params).map_err(malformed)?;
-    let call = call.annotated(wanted.annotations);
+    let call = call.annotated(wanted.annotations());
     let decision = wanted.decide(&lists, &call).map_err(malformed)?;
     if json {
         let commands = &config.settings.launch.commands;
@@ -73,18 +74,20 @@ fn check(
             verdict: decision.verdict,
             rule: decision.place().map(ToString::to_string),
             reason: message.as_deref().or(decision.reason.as_deref()),
-            is_known: wanted.is_known,
+            is_known: wanted.definition.is_some(),
         };
         outln!("{}", super::output::json(&checked)?);
     } else {
         settings::say_which(&file);
         print(&call, &lists, &decision)?;
     }
-    if !wanted.is_known {
-        let server = visible(&wanted.server.name);
+    if wanted.definition.is_none() {
+        let server = &wanted.server.name;
         errln!(
-            "the tool is not in the known list of {server:?}, so that its annotations count as \
-                missing: `dormouse refresh {server}` reads the list"
+            "the tool is not in the known list of {:?}, so that its annotations count as missing: \
+                `{}` reads the list",
+            visible(server),
+            config.settings.launch.commands.refresh(server)
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -116,7 +119,7 @@ fn allow(
     let wanted = WantedTool::find(&file, &config, tool)?;
     let params = Raw::encode(&json!({"name": wanted.tool}));
     let call = ToolCall::read(&wanted.server.name, &params)?;
-    let call = call.annotated(wanted.annotations);
+    let call = call.annotated(wanted.annotations());
     let name = visible(call.full_name());
     let decision = wanted.decide(&lists(&config, wanted.server), &call)?;
     let places: Vec<&RulePlace> =
@@ -139,12 +142,8 @@ fn allow(
         exceptions.push(exception.map_err(refused)?);
     }
     let names: Vec<String> = places.iter().map(|place| visible(&place.to_string())).collect();
-    // An exception moves the later rules of its list.
-    exceptions.sort_by_key(|exception| Reverse(exception.position));
-    let edits = exceptions.into_iter().map(|exception| ConfigEdit::AddRule(Box::new(exception)));
-    let edits: Vec<ConfigEdit> = edits.collect();
     let path = file.path.clone();
-    edit::make_all(options, file, &edits, dry_run)?;
+    edit::make_all(options, file, &[ConfigEdit::AddRuleExceptions(exceptions)], dry_run)?;
     if !dry_run {
         outln!("allowed {name} in {}, before {}", path.display(), names.join(" and "));
     }
@@ -165,63 +164,4 @@ fn lists_with<'a>(
 /// Returns the rules for hosts that choose no profile.
 fn lists<'a>(config: &'a Config, server: &'a ServerConfig) -> RuleLists<'a> {
     RuleLists::of(&config.settings, server, config.settings.profiles.default_name())
-}
-
-/// A tool that a command names.
-struct WantedTool<'a> {
-    server: &'a ServerConfig,
-    tool: String,
-    annotations: ToolAnnotations,
-    is_known: bool,
-    /// True if it has changed, and has to be approved before it can be called.
-    is_blocked: bool,
-}
-
-impl<'a> WantedTool<'a> {
-    /// Returns the verdict on a call of the tool.
-    fn decide(&self, lists: &RuleLists<'_>, call: &ToolCall) -> Result<Decision, MalformedCall> {
-        if self.is_blocked { Ok(Decision::denied_by(Decider::Pin)) } else { lists.decide(call) }
-    }
-
-    /// Finds `server/tool`, `server__tool` or `server/toolset/tool`. The longest name of a server
-    /// wins, and a tool whose definition is known.
-    fn find(file: &ConfigFile, config: &'a Config, written: &str) -> anyhow::Result<Self> {
-        let cache = settings::storage(Some(file)).catalogs;
-        let mut candidates: Vec<(&ServerConfig, &str)> = config
-            .servers
-            .iter()
-            .filter_map(|server| {
-                let rest = written.strip_prefix(server.name.as_str())?;
-                Some((server, rest.strip_prefix('/').or_else(|| rest.strip_prefix("__"))?))
-            })
-            .flat_map(|(server, rest)| [(server, rest), (server, within_toolset(server, rest))])
-            .filter(|(_, tool)| !tool.is_empty())
-            .collect();
-        candidates.sort_by_key(|(_, tool)| tool.len());
-        let known = candidates.iter().find_map(|(server, tool)| {
-            let (record, inventory) = cache.as_ref()?.last(server)?;
-            let known = record.catalog.tools.iter().find(|known| known.name == *tool)?;
-            let mut tools = inventory.tools.iter();
-            let is_blocked = tools.any(|it| it.name == *tool && it.state == ToolState::Blocked);
-            let (tool, annotations) = ((*tool).to_owned(), known.annotations);
-            Some(Self { server, tool, annotations, is_known: true, is_blocked })
-        });
-        let unknown = || {
-            let (server, tool) = candidates.first()?;
-            let (tool, annotations) = ((*tool).to_owned(), ToolAnnotations::default());
-            Some(Self { server, tool, annotations, is_known: false, is_blocked: false })
-        };
-        known.or_else(unknown).ok_or_else(|| {
-            UsageError(format!("{written:?} names no server: write SERVER/TOOL")).into()
-        })
-    }
-}
-
-/// Returns the tool that a name within a server means: the part after a toolset that has the tool.
-fn within_toolset<'a>(server: &ServerConfig, name: &'a str) -> &'a str {
-    let named = name.split_once('/').filter(|(written, tool)| {
-        let mut toolsets = server.offer.extent.toolsets().iter();
-        toolsets.any(|toolset| toolset.name == *written && toolset.contains(tool))
-    });
-    named.map_or(name, |(_, tool)| tool)
 }

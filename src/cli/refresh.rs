@@ -1,17 +1,19 @@
-//! `dormouse refresh`: read the servers' lists again, and update the `tools` of the config.
+//! `dormouse refresh`: read the servers' lists again, and update the `tools` and `toolsets` of the
+//! config.
 
+mod proposals;
 mod toolset_proposal;
 
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use self::toolset_proposal::propose_toolsets;
+use self::proposals::{add_toolsets, as_entry, print_proposal, proposal};
 use super::{
     arguments::RefreshArguments,
-    edit::{self, rewrite},
+    edit::rewrite,
     probe,
     probe::{ProbedServer, short},
     runtime,
@@ -21,7 +23,7 @@ use super::{
 use crate::{
     base::{counted, one_line, visible},
     catalog::{CatalogKey, Pins, ServerCatalog},
-    config::{ConfigEdit, ConfigFile, ProposedToolset, ToolChanges},
+    config::{ConfigFile, ToolChanges},
     upstream::{AttemptError, LoadError},
 };
 
@@ -29,7 +31,12 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, .. } = settings::choose(&file, options, &typed.servers)?;
-    let names_tools = config.servers.iter().any(|server| !server.offer.tools.is_empty());
+    let has_lists = config.servers.iter().any(|server| !server.offer.tools.is_empty());
+    let update = ConfigUpdate {
+        merges_tools: has_lists || typed.write,
+        writes_toolsets: typed.write_toolsets,
+    };
+    let commands = config.settings.launch.commands.clone();
     let all = config.servers.len();
     let auth = settings::auth(Some(&file), options);
     let tell = |seen: &ProbedServer, number: usize| {
@@ -41,48 +48,68 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     if !typed.dry_run {
         keep(&file, &probed.seen);
     }
-    let merges = names_tools || typed.write;
-    let reports = if merges || typed.write_toolsets {
-        rewrite(file, typed.dry_run, |file| {
-            let (file, mut reports) = if merges {
-                merge_all(file, &probed.seen)
-            } else {
-                (file.clone(), probed.seen.iter().map(learned).collect())
-            };
-            let file = if typed.write_toolsets {
-                divide_all(options, file, &probed.seen, &mut reports)?
-            } else {
-                file
-            };
-            anyhow::Ok((file, reports))
-        })?
-    } else {
-        probed.seen.iter().map(learned).collect()
-    };
+    let reports = update.apply(options, file, typed.dry_run, &probed.seen)?;
     probed.report_not_done();
-    let mut all_went_well = probed.is_complete();
+    let went_well = reports.iter().all(Result::is_ok);
     if typed.json {
         let refreshed = probed.seen.iter().zip(&reports).map(Refreshed::of);
         outln!("{}", super::output::json(&refreshed.collect::<Vec<_>>())?);
-        all_went_well &= reports.iter().all(Result::is_ok);
-        return Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-    }
-    for (seen, report) in probed.seen.iter().zip(reports) {
-        match report {
-            Ok(said) => outln!("{}: {said}", seen.config.name),
-            Err(error) => {
-                all_went_well = false;
-                errln!("{}: {}", seen.config.name, visible(&format!("{error:#}")));
-            }
+    } else {
+        print(&probed.seen, reports);
+        if !update.writes_toolsets {
+            probed.seen.iter().for_each(|seen| print_proposal(seen, &commands));
+        }
+        if !update.is_needed() && !probed.seen.is_empty() {
+            errln!("the config lists no tools and was not changed; --write adds them");
         }
     }
-    if !typed.write_toolsets {
-        probed.seen.iter().for_each(print_proposal);
+    let went_well = went_well && probed.is_complete();
+    Ok(if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(seen: &[ProbedServer], reports: Reports) {
+    for (seen, report) in seen.iter().zip(reports) {
+        match report {
+            Ok(said) => outln!("{}: {said}", seen.config.name),
+            Err(error) => errln!("{}: {}", seen.config.name, visible(&format!("{error:#}"))),
+        }
     }
-    if !merges && !typed.write_toolsets && !probed.seen.is_empty() {
-        errln!("the config lists no tools and was not changed; --write adds them");
+}
+
+/// The parts of the config that are updated.
+struct ConfigUpdate {
+    merges_tools: bool,
+    writes_toolsets: bool,
+}
+
+impl ConfigUpdate {
+    fn is_needed(&self) -> bool {
+        self.merges_tools || self.writes_toolsets
     }
-    Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    /// Updates the config, and returns the report of each server.
+    fn apply(
+        &self,
+        options: &Options,
+        file: ConfigFile,
+        dry_run: bool,
+        seen: &[ProbedServer],
+    ) -> anyhow::Result<Reports> {
+        if !self.is_needed() {
+            return Ok(seen.iter().map(learned).collect());
+        }
+        rewrite(file, dry_run, |file| {
+            let (mut file, mut reports) = if self.merges_tools {
+                merge_all(file, seen)
+            } else {
+                (file.clone(), seen.iter().map(learned).collect())
+            };
+            if self.writes_toolsets {
+                file = add_toolsets(options, file, seen, &mut reports)?;
+            }
+            anyhow::Ok((file, reports))
+        })
+    }
 }
 
 /// The outcome for one server, in `--json`.
@@ -165,59 +192,6 @@ fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
         said.push_str(&format!("; {what}: {}", one_line(&names.join(", "))));
     }
     Ok(said)
-}
-
-/// Returns toolsets for a server with many tools that has none.
-fn proposal(seen: &ProbedServer) -> Vec<ProposedToolset> {
-    let (Ok(catalog), true) = (&seen.outcome, seen.config.offer.extent.toolsets().is_empty())
-    else {
-        return Vec::new();
-    };
-    let tools = catalog.tools.iter().map(|tool| tool.name.as_str());
-    let shown: Vec<&str> = tools.filter(|tool| seen.config.offer.allow_tool(tool)).collect();
-    propose_toolsets(&shown)
-}
-
-fn as_entry(proposed: &[ProposedToolset]) -> Map<String, Value> {
-    proposed.iter().map(|toolset| (toolset.name.clone(), json!(toolset))).collect()
-}
-
-/// Prints the proposed toolsets of a server, to be pasted into its entry.
-fn print_proposal(seen: &ProbedServer) {
-    let proposed = proposal(seen);
-    if proposed.is_empty() {
-        return;
-    }
-    let name = visible(&seen.config.name);
-    outln!("toolsets for {name}, which `dormouse refresh --write-toolsets {name}` adds:");
-    let line = |(name, toolset)| format!("    {}: {toolset}", json!(name));
-    let lines: Vec<String> = as_entry(&proposed).into_iter().map(line).collect();
-    outln!("  \"toolsets\": {{\n{}\n  }}", lines.join(",\n"));
-}
-
-/// Adds the proposed toolsets to the config, and to the reports.
-fn divide_all(
-    options: &Options,
-    file: ConfigFile,
-    seen: &[ProbedServer],
-    reports: &mut Reports,
-) -> anyhow::Result<ConfigFile> {
-    let mut after = file;
-    for (seen, report) in seen.iter().zip(reports) {
-        let Ok(said) = report else { continue };
-        let toolsets = proposal(seen);
-        if toolsets.is_empty() {
-            said.push_str("; no toolsets to add");
-            continue;
-        }
-        said.push_str(&format!("; added {}", counted(toolsets.len(), "toolset")));
-        let edit = ConfigEdit::Divide { server: seen.config.name.clone(), toolsets };
-        match after.with(&edit) {
-            Ok(divided) => after = divided,
-            Err(error) => *report = Err(error.into()),
-        }
-    }
-    edit::valid(options, after)
 }
 
 /// Stores the catalogs for the next start.

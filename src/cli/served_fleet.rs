@@ -3,15 +3,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{config_source::ConfigSource, first_run, follow, settings};
+use super::{config_rules::ConfigRules, config_source::ConfigSource, first_run, follow, settings};
 use crate::{
     auth::Auth,
-    config::{ConfigEdit, ParsedConfig, RuleException},
-    control::{self, ApiState, ChangeSender, ConfigChange},
-    proxy::{Fleet, RuleNotWritten, RuleWriter},
+    config::ParsedConfig,
+    control::{self, ApiState, ChangeSender},
+    proxy::Fleet,
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
@@ -73,29 +72,6 @@ impl ServedFleet {
         self.telemetry.end();
         self.tasks.close();
         self.tasks.wait().await;
-    }
-}
-
-/// Adds rules to the config that the fleet serves.
-struct ConfigRules(ChangeSender);
-
-impl RuleWriter for ConfigRules {
-    fn add(
-        &self,
-        exceptions: Vec<RuleException>,
-    ) -> BoxFuture<'static, Result<(), RuleNotWritten>> {
-        let changes = self.0.clone();
-        async move {
-            for exception in exceptions {
-                let edit = ConfigEdit::AddRule(Box::new(exception));
-                let made = changes.make(ConfigChange::Edit(edit)).await;
-                made.map_err(|error| {
-                    RuleNotWritten::Config(format!("{:#}", anyhow::Error::from(error)))
-                })?;
-            }
-            Ok(())
-        }
-        .boxed()
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     format::{Edit, Format},
     keys::Isolation,
     merge::{can_be_key, place_of_tools},
+    rule_exception::add_all,
 };
 
 /// An edit of a config.
@@ -41,12 +42,12 @@ pub(crate) enum ConfigEdit {
         enabled: bool,
     },
     /// The toolsets of a server that has none.
-    Divide {
+    AddToolsets {
         server: String,
         toolsets: Vec<ProposedToolset>,
     },
-    /// An exception to a rule of a policy.
-    AddRule(Box<RuleException>),
+    /// Exceptions to rules of policies.
+    AddRuleExceptions(Vec<RuleException>),
     /// A profile with all tools of these servers. The file has no profile of this name.
     AddProfile {
         name: String,
@@ -85,8 +86,8 @@ impl ConfigFile {
             ConfigEdit::EnableTool { server, tool, enabled } => {
                 self.with_tool(server, tool, on(enabled))
             }
-            ConfigEdit::Divide { server, toolsets } => with_toolsets(self, server, toolsets),
-            ConfigEdit::AddRule(exception) => exception.added_to(self),
+            ConfigEdit::AddToolsets { server, toolsets } => with_toolsets(self, server, toolsets),
+            ConfigEdit::AddRuleExceptions(exceptions) => add_all(exceptions, self),
             ConfigEdit::AddProfile { name, servers } => self.edited_own(name, |root| {
                 let servers = servers.iter().map(|server| (server.clone(), json!([])));
                 let profile = json!({"servers": servers.collect::<Map<_, _>>()});
@@ -108,7 +109,7 @@ impl ConfigFile {
             | ConfigEdit::Enable { name, .. }
             | ConfigEdit::Isolate { name, .. }
             | ConfigEdit::EnableTool { server: name, .. }
-            | ConfigEdit::Divide { server: name, .. }
+            | ConfigEdit::AddToolsets { server: name, .. }
                 if !entries.contains_key(name) =>
             {
                 Err(Unchanged::Unknown(name.clone()))

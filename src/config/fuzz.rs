@@ -183,9 +183,9 @@ fn check_config_edit(text: &str, path: &Path, member: &str, value: Option<Value>
             assert!(*tool == json!(false) || tool["enabled"] == json!(false), "{tool}");
         }
         ConfigEdit::Set { .. }
-        | ConfigEdit::AddRule(_)
+        | ConfigEdit::AddRuleExceptions(_)
         | ConfigEdit::AddProfile { .. }
-        | ConfigEdit::Divide { .. } => {
+        | ConfigEdit::AddToolsets { .. } => {
             assert_eq!(entries, before.entries().expect("it was read"));
         }
     }

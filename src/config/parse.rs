@@ -10,9 +10,9 @@ use super::{
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
-    idle_rules::{idle_rules, idle_rules_in_entry},
     key_path::Step,
     keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
+    unmatched_rules::{unmatched_rules, unmatched_rules_in_entry},
 };
 use crate::base::is_hidden;
 
@@ -38,11 +38,11 @@ pub fn parse(
         reader.report(&path, message);
     }
     let RootEntry { profiles, policy, mcp_servers, .. } = root;
-    warn_of_idle_rules(&mut reader, &[], idle_rules(&policy, &mcp_servers));
+    warn_of_unmatched_rules(&mut reader, &[], unmatched_rules(&policy, &mcp_servers));
     for (name, profile) in &profiles {
         check_profile(&mut reader, name, profile, &mcp_servers);
-        let idle = idle_rules(&profile.policy, &mcp_servers);
-        warn_of_idle_rules(&mut reader, &["profiles", name], idle);
+        let unmatched = unmatched_rules(&profile.policy, &mcp_servers);
+        warn_of_unmatched_rules(&mut reader, &["profiles", name], unmatched);
     }
     check_toolset_names(&mut reader, &mcp_servers);
     settings.profiles = Profiles::new(profiles);
@@ -125,14 +125,14 @@ fn check_profile(
     }
 }
 
-/// Warns of rules of a list that can be about no tool, with the reasons. `holder` is the path of
+/// Warns of rules of a list that cannot match any tool, with the reasons. `holder` is the path of
 /// the object that has the list.
-fn warn_of_idle_rules(
+fn warn_of_unmatched_rules(
     reader: &mut DocumentReader<'_, '_>,
     holder: &[&str],
-    idle: Vec<(usize, String)>,
+    unmatched: Vec<(usize, String)>,
 ) {
-    for (position, reason) in idle {
+    for (position, reason) in unmatched {
         let holder = holder.iter().chain(&["policy"]).map(|key| Step::Key((*key).to_owned()));
         let rule = [Step::Index(position), Step::Key("tools".to_owned())];
         reader.warn(&holder.chain(rule).collect::<Vec<_>>(), reason);
@@ -177,8 +177,8 @@ fn server(
     for (path, message) in entry.problems(&name, &written) {
         reader.report(&[&at[..], &path].concat(), message);
     }
-    let idle = idle_rules_in_entry(&entry.policy, &written["toolsets"]);
-    warn_of_idle_rules(reader, &["mcpServers", &name], idle);
+    let unmatched = unmatched_rules_in_entry(&entry.policy, &written["toolsets"]);
+    warn_of_unmatched_rules(reader, &["mcpServers", &name], unmatched);
     let mut server = configure(name, entry, settings, directory, reader.launch_context());
     if !undefined.is_empty() {
         server.transport = Err(Unavailable::Undefined(undefined));

@@ -22,6 +22,8 @@ pub(crate) enum Unchanged {
     OfAnotherProgram(PathBuf),
     #[error("cannot edit the entry of {what:?}: {reason}; edit it by hand")]
     ByHand { what: String, reason: String },
+    #[error("cannot add the rule: {reason}; {rule}")]
+    RuleByHand { reason: String, rule: String },
     #[error("{0} no longer has the rule that the addition would precede")]
     RuleGone(String),
     #[error(transparent)]

@@ -26,13 +26,23 @@ impl UserCommands {
         self.command(&["reset"], &[server], &[])
     }
 
-    /// Approves the changes of a tool, or of all tools of a server.
+    pub(crate) fn refresh(&self, server: &str) -> String {
+        self.command(&["refresh"], &[server], &[])
+    }
+
+    /// Returns the command that adds the proposed toolsets of a server to the config.
+    pub(crate) fn write_toolsets(&self, server: &str) -> String {
+        self.command(&["refresh", "--write-toolsets"], &[server], &[])
+    }
+
+    /// Returns the command that approves the changes of a tool, or of all tools of a server.
     pub(crate) fn approve(&self, server: &str, tool: Option<&str>) -> String {
         let operands: Vec<&str> = [server].into_iter().chain(tool).collect();
         self.command(&["approve"], &operands, &[])
     }
 
-    /// Allows `tool`, as `server/tool`, in spite of the rules at these places.
+    /// Returns the command that allows `tool`, as `server/tool`, in spite of the rules at these
+    /// places.
     pub(crate) fn allow(&self, tool: &str, places: impl Iterator<Item: ToString>) -> String {
         let rules: Vec<_> = places.map(|place| ("--rule", place.to_string())).collect();
         self.command(&["policy", "allow"], &[tool], &rules)

@@ -100,6 +100,7 @@ impl From<ChangeError> for ApiError {
                 }
                 Unchanged::Config(_)
                 | Unchanged::ByHand { .. }
+                | Unchanged::RuleByHand { .. }
                 | Unchanged::OfAnotherProgram(_) => StatusCode::UNPROCESSABLE_ENTITY,
                 Unchanged::Replace(_) => StatusCode::INTERNAL_SERVER_ERROR,
             },

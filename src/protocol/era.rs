@@ -58,7 +58,26 @@ pub(crate) struct ClientIdentity {
     pub capabilities: Raw,
 }
 
+/// The kinds of questions that a host shows to its user (2025-11-25, client/elicitation).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elicitation {
+    /// Forms; an empty declaration stands for these.
+    pub form: bool,
+    /// Pages in the browser.
+    pub url: bool,
+}
+
 impl ClientIdentity {
+    /// Returns the kinds of questions that the host has declared.
+    pub(crate) fn elicitation(&self) -> Elicitation {
+        let declared = edit::get(&self.capabilities, "elicitation").filter(Raw::is_object);
+        let Some(declared) = declared else { return Elicitation::default() };
+        let [form, url] = edit::get_each(&declared, ["form", "url"]);
+        // A declaration that names another kind alone is not empty.
+        let form = form.map_or(url.is_none(), |form| form.is_object());
+        Elicitation { form, url: url.is_some_and(|url| url.is_object()) }
+    }
+
     /// Returns the identity for dormouse's own requests. It declares no capabilities, since a
     /// server's question to dormouse itself cannot be answered.
     pub(crate) fn ourselves() -> Self {
@@ -130,3 +149,27 @@ fn bounded(capabilities: Option<Raw>) -> Raw {
 /// Maximum length of the capabilities of a server or a host, in bytes. They are parsed and merged
 /// for each host.
 pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn empty_declaration_of_elicitation_stands_for_forms() {
+        let declared = |capabilities: Value| {
+            let capabilities = Raw::encode(&capabilities);
+            ClientIdentity { capabilities, ..ClientIdentity::ourselves() }.elicitation()
+        };
+        let of = |elicitation: Value| declared(json!({"elicitation": elicitation}));
+        for able in [json!({}), json!({"form": {}}), json!({"form": {}, "url": {}})] {
+            assert!(of(able.clone()).form, "{able}");
+        }
+        for odd in [json!(null), json!(false), json!([]), json!("form"), json!({"form": false})] {
+            assert_eq!(of(odd.clone()), Elicitation::default(), "{odd}");
+        }
+        assert_eq!(of(json!({"url": {}})), Elicitation { form: false, url: true });
+        assert_eq!(declared(json!({})), Elicitation::default());
+    }
+}

@@ -19,7 +19,9 @@ mod tool_annotations;
 mod trace_context;
 
 pub use era::Era;
-pub(crate) use era::{ClientIdentity, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub(crate) use era::{
+    ClientIdentity, Elicitation, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions,
+};
 pub(crate) use implementation::{client_meta, implementation};
 pub(crate) use level::LogLevel;
 pub(crate) use pagination::{has_cursor, next_cursor};

@@ -2,7 +2,8 @@
 //!
 //! A legacy host is asked by a request of ours, and answers it. A modern host gets the question as
 //! the result of its own request (`input_required`), and answers with a retry of that request
-//! (2026-07-28, basic/patterns/mrtr). Questions of servers and logins use both ways.
+//! (2026-07-28, basic/patterns/mrtr). Questions of servers, logins and
+//! approvals use both ways.
 
 mod states;
 
@@ -16,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::Caller;
 use crate::{
     peer::{CallError, CallOptions, Peer},
-    protocol::{ClientIdentity, Era, method},
+    protocol::{ClientIdentity, Elicitation, Era, method},
     wire::{Outcome, Raw, edit},
 };
 use states::{ServerStates, States};
@@ -75,13 +76,16 @@ impl HostQuestion {
 /// Returns whether a host has declared that it answers questions of this method; `None` for methods
 /// that need no declaration.
 pub(super) fn is_declared(client: &ClientIdentity, method: &str) -> Option<bool> {
-    let capability = match method {
-        method::SAMPLING_CREATE_MESSAGE => "sampling",
-        method::ELICITATION_CREATE => "elicitation",
-        method::ROOTS_LIST => "roots",
-        _ => return None,
-    };
-    Some(edit::get(&client.capabilities, capability).is_some())
+    let declares = |capability| edit::get(&client.capabilities, capability).is_some();
+    match method {
+        method::SAMPLING_CREATE_MESSAGE => Some(declares("sampling")),
+        method::ELICITATION_CREATE => {
+            let Elicitation { form, url } = client.elicitation();
+            Some(form || url)
+        }
+        method::ROOTS_LIST => Some(declares("roots")),
+        _ => None,
+    }
 }
 
 /// Goes on when a modern host has come back, with the caller of the retry and its `inputResponses`.

@@ -56,18 +56,15 @@ pub(super) fn add_task(
     lease: Option<Lease>,
     expires: Instant,
 ) -> String {
-    let Added { shown, unheard, wants_reaper } =
+    let Added { shown, unheard } =
         fleet.extensions.tasks.add(owner(caller), origin, lease, expires);
     unsubscribe(fleet, unheard);
-    if wants_reaper {
-        reap_tasks(fleet);
-    }
     shown
 }
 
-/// Starts to forget expired tasks, for as long as there are tasks.
-fn reap_tasks(fleet: &Fleet) {
-    reap(fleet, |fleet| {
+/// Starts to forget expired tasks.
+pub(super) fn reap_tasks(fleet: &Fleet) {
+    reap(fleet, fleet.extensions.tasks.added(), |fleet| {
         let (unheard, next) = fleet.extensions.tasks.expire();
         unsubscribe(fleet, unheard);
         // A task that is added meanwhile may expire earlier.

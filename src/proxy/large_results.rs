@@ -103,9 +103,9 @@ pub(super) fn tell_of_task(
     });
 }
 
-/// Starts to forget results that are too old, for as long as there are results.
-fn reap_results(fleet: &Fleet) {
-    reap(fleet, |fleet| {
+/// Starts to forget results that are too old.
+pub(super) fn reap_results(fleet: &Fleet) {
+    reap(fleet, fleet.calls.results.added(), |fleet| {
         let (expired, next) = fleet.calls.results.expire();
         discard(fleet, expired);
         next.map(Into::into)
@@ -158,12 +158,9 @@ impl Bounding<'_> {
         let is_listed = rules.form == ReadForm::Listed;
         let principal = self.viewer.principal;
         let cutting = self.fleet.calls.results.cut(principal, rules, result.clone());
-        let Some(Cut { preview, is_kept, wants_reaper }) = cutting.await else {
+        let Some(Cut { preview, is_kept }) = cutting.await else {
             return (result, false);
         };
-        if wants_reaper {
-            reap_results(self.fleet);
-        }
         let server = &self.fleet.servers.config(self.server).name;
         let withheld = result.len().saturating_sub(preview.len());
         tracing::debug!(server, bytes = result.len(), withheld, "cut a large result");
@@ -231,12 +228,11 @@ pub(super) async fn read_part(fleet: &Fleet, caller: &Caller, id: &str, part: &R
 /// Answers a `resources/read` of a kept result; `None` for any other resource.
 pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<Outcome> {
     let name = uri.strip_prefix(URI_PREFIX)?;
-    let (id, page) = match name.split_once("?page=") {
-        None => (name, Some(1)),
-        Some((id, page)) => (id, page.parse().ok()),
+    let (id, page) = name.split_once("?page=").unwrap_or((name, "1"));
+    let read = match page.parse().map(ResultPart::Page) {
+        Ok(part) => fleet.calls.results.read(caller.host.principal(), id, part).await,
+        Err(_) => Err(format!("{page:?} is not the number of a page")),
     };
-    let part = ResultPart::Page(page.unwrap_or(0));
-    let read = fleet.calls.results.read(caller.host.principal(), id, part).await;
     Some(match read {
         Ok(Excerpt { text, note }) => {
             // The note is an item of its own, so that the texts of the pages can be joined.

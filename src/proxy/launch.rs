@@ -13,6 +13,7 @@ use super::{
     catalogs,
     events::Events,
     fleet::{CallState, ExtensionState},
+    known_tasks, large_results,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
     servers::{Observe, Servers},
@@ -93,6 +94,8 @@ impl Fleet {
             }
         });
         catalogs::seed(&fleet, |_| true);
+        known_tasks::reap_tasks(&fleet);
+        large_results::reap_results(&fleet);
         fleet
     }
 

@@ -1,5 +1,5 @@
 //! Results of tools that are too long for a host: cut to a preview, kept for the session that made
-//! the call, and read in parts. It knows neither the fleet nor how a host asks.
+//! the call, and read in parts. It does not know the fleet.
 
 mod content;
 mod findings;

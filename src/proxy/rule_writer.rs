@@ -16,10 +16,10 @@ pub(crate) trait RuleWriter: Send + Sync {
     -> BoxFuture<'static, Result<(), RuleNotWritten>>;
 }
 
-/// The reason that no rule was written.
+/// The reason that a rule was not written, or is not in force.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RuleNotWritten {
-    #[error("it takes too long")]
+    #[error("it is not in force after {WRITE_TIMEOUT:?}")]
     TimedOut,
     #[error("there is no config")]
     NoConfig,

@@ -1,8 +1,11 @@
 //! The known tasks, by the ids under which hosts know them.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     base::Lock,
@@ -20,15 +23,17 @@ const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
 #[derive(Default)]
-pub(in crate::proxy) struct TaskTable(Lock<Table>);
+pub(in crate::proxy) struct TaskTable {
+    table: Lock<Table>,
+    /// Tells the reaper of a new task.
+    added: Arc<Notify>,
+}
 
 #[derive(Default)]
 struct Table {
     known: HashMap<Key, Task>,
     /// Tasks of sessions that have ended. Only their user can find them again.
     left: Vec<LeftTask>,
-    /// True while a task of the fleet removes expired tasks.
-    is_reaped: bool,
 }
 
 /// A host and the id that it knows.
@@ -81,11 +86,14 @@ pub(in crate::proxy) struct Added {
     /// that id.
     pub(in crate::proxy) shown: String,
     pub(in crate::proxy) unheard: Unheard,
-    /// True if the caller has to start the removal of expired tasks.
-    pub(in crate::proxy) wants_reaper: bool,
 }
 
 impl TaskTable {
+    /// Returns the notice of new tasks, for the reaper.
+    pub(in crate::proxy) fn added(&self) -> Arc<Notify> {
+        self.added.clone()
+    }
+
     pub(in crate::proxy) fn add(
         &self,
         owner: Owner,
@@ -94,11 +102,11 @@ impl TaskTable {
         expires: Instant,
     ) -> Added {
         let Owner { principal: owner, user } = owner;
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let key = table.free_key(owner, &origin);
         let shown = key.shown.clone();
         if shown.len() > MAX_ID_BYTES {
-            return Added { shown: origin.id, unheard: Unheard::default(), wants_reaper: false };
+            return Added { shown: origin.id, unheard: Unheard::default() };
         }
         let mut removed = Vec::new();
         if !table.known.contains_key(&key) {
@@ -108,24 +116,24 @@ impl TaskTable {
         table.left.retain(|left| !left.origin.is_same_task(&origin));
         let listeners = HashSet::new();
         table.known.insert(key, Task { origin, user, lease, listeners, expires });
-        let wants_reaper = !std::mem::replace(&mut table.is_reaped, true);
-        Added { shown, unheard: table.unheard(removed), wants_reaper }
+        self.added.notify_one();
+        Added { shown, unheard: table.unheard(removed) }
     }
 
     /// Returns the origin of the task that a host knows by this id.
     pub(in crate::proxy) fn find(&self, owner: Principal, shown: &str) -> Option<TaskOrigin> {
-        self.0.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
+        self.table.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
     /// Returns another lease on the connection on which a task was created, while that lives.
     pub(in crate::proxy) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
-        let table = self.0.lock();
+        let table = self.table.lock();
         table.known.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
     }
 
     /// Returns whether a task is another host's, or belongs to an ended session of another user.
     pub(in crate::proxy) fn is_of_another(&self, host: Owner, origin: &TaskOrigin) -> bool {
-        let table = self.0.lock();
+        let table = self.table.lock();
         let Owner { principal: owner, user } = host;
         let mut known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         let mut left = table.left.iter().filter(|left| left.origin.is_same_task(origin));
@@ -136,28 +144,28 @@ impl TaskTable {
 
     /// Returns the hosts that know a task, with the id of each.
     pub(in crate::proxy) fn owners(&self, origin: &TaskOrigin) -> Vec<(Principal, String)> {
-        let table = self.0.lock();
+        let table = self.table.lock();
         let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
     }
 
     /// Lets the server of a task sleep, since the host has the result.
     pub(in crate::proxy) fn settle(&self, owner: Principal, shown: &str) {
-        if let Some(task) = self.0.lock().known.get_mut(&Key::new(owner, shown)) {
+        if let Some(task) = self.table.lock().known.get_mut(&Key::new(owner, shown)) {
             task.lease = None;
         }
     }
 
     /// Forgets a task that its server no longer knows.
     pub(in crate::proxy) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let removed = table.known.remove(&Key::new(owner, shown));
         table.unheard(removed.into_iter().collect())
     }
 
     /// Forgets a host; its tasks are left to its user.
     pub(in crate::proxy) fn forget(&self, owner: Principal) -> Unheard {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let theirs = table.known.extract_if(|key, _| key.owner == owner);
         let theirs: Vec<Task> = theirs.map(|(_, task)| task).collect();
         table.left.extend(theirs.iter().map(|Task { origin, user, expires, .. }| LeftTask {
@@ -173,14 +181,13 @@ impl TaskTable {
     /// Forgets expired tasks. Returns the time of the next expiry, or `None` if there are no tasks
     /// left.
     pub(in crate::proxy) fn expire(&self) -> (Unheard, Option<Instant>) {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let now = Instant::now();
         let over = table.known.extract_if(|_, task| task.expires <= now);
         let over: Vec<Task> = over.map(|(_, task)| task).collect();
         table.left.retain(|left| left.expires > now);
         let left = table.left.iter().map(|left| left.expires);
         let next = table.known.values().map(|task| task.expires).chain(left).min();
-        table.is_reaped = next.is_some();
         (table.unheard(over), next)
     }
 
@@ -191,7 +198,7 @@ impl TaskTable {
         shown: &str,
         stream: Subscriber,
     ) -> Option<TaskOrigin> {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let task = table.known.get_mut(&Key::new(owner, shown))?;
         task.listeners.insert(stream);
         Some(task.origin.clone())
@@ -199,7 +206,7 @@ impl TaskTable {
 
     /// Removes streams.
     pub(in crate::proxy) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let mut left = Vec::new();
         for task in table.known.values_mut().filter(|task| !task.listeners.is_empty()) {
             task.listeners.retain(|listener| !is_meant(listener));
@@ -361,12 +368,11 @@ mod tests {
     fn next_expiry_is_that_of_the_next_task() {
         let (tasks, host) = (TaskTable::default(), host());
         let (past, future) = (Instant::now(), Instant::now() + Duration::from_mins(1));
-        assert!(tasks.add(host, origin(0, "a"), None, past).wants_reaper);
-        assert!(!tasks.add(host, origin(0, "b"), None, future).wants_reaper);
+        let _ = tasks.add(host, origin(0, "a"), None, past);
+        let _ = tasks.add(host, origin(0, "b"), None, future);
         assert_eq!(tasks.expire(), (Unheard::default(), Some(future)));
         assert_eq!(tasks.find(host.principal, "a"), None);
         let _ = tasks.remove(host.principal, "b");
         assert_eq!(tasks.expire().1, None);
-        assert!(tasks.add(host, origin(0, "c"), None, future).wants_reaper);
     }
 }

@@ -23,9 +23,14 @@ pub(crate) enum Action {
     /// A check whether this tool, withheld because its definition has changed, has been approved
     /// since. If so, the request is evaluated again; otherwise `result` is returned.
     Reexamine { server: ServerId, result: Raw },
-    /// A `tools/call` of this server with `params`. Its result is returned unchanged.
-    /// `requires_read_only`: the agent has asked for a tool that is marked as read-only.
-    Forward { server: ServerId, params: Raw, requires_read_only: bool },
+    /// A `tools/call` of this server with `params`. The agent gets its result, or the preview of a
+    /// large one.
+    Forward {
+        server: ServerId,
+        params: Raw,
+        /// True if the agent demands that the tool is marked as read-only.
+        requires_read_only: bool,
+    },
     /// A read of a result that was cut.
     ReadResult { id: String, part: ResultPart },
 }

@@ -26,11 +26,11 @@ const MAX_NAMED_TOOLS: usize = 5;
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
     for listed in &view.offers() {
-        let (server, visibility) = (listed.offer, listed.visibility);
+        let (offer, visibility) = (listed.offer, listed.visibility);
         // Other servers load by themselves, unless a problem prevents it, such as a missing login.
         let is_stuck = matches!(visibility, OfferVisibility::Offered { trouble: Some(_), .. });
-        if server.is_lazy && !matches!(visibility, OfferVisibility::Hidden) || is_stuck {
-            tools.push(activate_definition(view, server, visibility));
+        if offer.is_lazy && !matches!(visibility, OfferVisibility::Hidden) || is_stuck {
+            tools.push(activate_definition(view, offer, visibility));
         }
         tools.extend(definition::listed_tools(view, listed, &names));
     }
@@ -50,7 +50,7 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, preamble, false)
 }
 
-fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibility<'_>) -> Raw {
+fn activate_definition(view: View<'_>, offer: &Offer, visibility: OfferVisibility<'_>) -> Raw {
     let mut rest = String::new();
     if let OfferVisibility::Live(exposed) | OfferVisibility::Offered { known: Some(exposed), .. } =
         visibility
@@ -65,11 +65,11 @@ fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibili
     if let OfferVisibility::Offered { trouble: Some(trouble), .. } = visibility {
         rest.push_str(&format!(" ({})", sanitized(trouble, 500)));
     }
-    let description = with_about(view, server, &rest);
+    let description = with_about(view, offer, &rest);
     definition::meta_tool(
         view,
         json!({
-            "name": format!("{ACTIVATE_PREFIX}{}", server.parts.own),
+            "name": format!("{ACTIVATE_PREFIX}{}", offer.parts.own),
             "description": description,
             "inputSchema": {"type": "object", "properties": {}},
         }),
@@ -78,14 +78,14 @@ fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibili
 
 /// Returns the description of an `activate_` tool. The server's own description is shortened to fit
 /// the budget.
-fn with_about(view: View<'_>, server: &Offer, rest: &str) -> String {
-    let name = sanitized(&server.name, 64);
-    let begin = match (server.id.is_whole(), server.is_divided()) {
+fn with_about(view: View<'_>, offer: &Offer, rest: &str) -> String {
+    let name = sanitized(&offer.name, 64);
+    let begin = match (offer.id.is_whole(), offer.is_divided()) {
         (true, false) => format!("Activate the {name} MCP server."),
         (true, true) => format!("Activate all of the {name} MCP server; prefer its toolsets."),
         (false, _) => format!("Activate the toolset {name}."),
     };
-    let about = server.description.as_deref().unwrap_or_default();
+    let about = offer.description.as_deref().unwrap_or_default();
     let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
     let lengths = [1000, 500, 250, 120, 60, 30].map(|longest| sanitized(about, longest));
     let composed = lengths.into_iter().filter(|about| !about.is_empty());
@@ -97,18 +97,18 @@ fn with_about(view: View<'_>, server: &Offer, rest: &str) -> String {
 /// Handles a call of an `activate_` tool. Returns `None` if `name` is not the name of such a tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(ACTIVATE_PREFIX)?;
-    let is_named = |server: &std::sync::Arc<Offer>| server.parts.own == part;
-    let server = view.snapshot.offers.iter().position(is_named)?;
-    let offer = &view.snapshot.offers[server];
+    let is_named = |offer: &std::sync::Arc<Offer>| offer.parts.own == part;
+    let position = view.snapshot.offers.iter().position(is_named)?;
+    let offer = &view.snapshot.offers[position];
     Some(match &offer.presence {
-        Presence::Live { exposed, .. } => report(view, server, offer, exposed),
-        Presence::Offered { .. } => view.load(server),
+        Presence::Live { exposed, .. } => report(view, position, offer, exposed),
+        Presence::Offered { .. } => view.load(position),
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &offer.name),
     })
 }
 
 /// Returns the contents of an activated server, and the names that can be called now.
-fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Action {
+fn report(view: View<'_>, position: usize, offer: &Offer, exposed: &ExposedCatalog) -> Action {
     let catalog = &exposed.catalog;
     let mut about = json!({
         "activated": true,
@@ -128,13 +128,13 @@ fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog
     })];
     if view.snapshot.settings.lists.listing == Listing::Stable {
         // In stable lists the tools themselves never appear.
-        sections.push(load::tools_section(view, server, exposed));
+        sections.push(load::tools_section(view, position, exposed));
     }
     let about = Raw::encode(&about);
     section::fit(&mut sections, about.len());
     let written: Vec<Raw> = sections.iter().map(Section::write).collect();
     let members: Vec<(&str, &Raw)> = ["tools", "definitions"].into_iter().zip(&written).collect();
     let note = section::note(view, Some(&offer.name), &sections);
-    let note = toolsets::with_siblings(view, server, exposed, note);
+    let note = toolsets::with_siblings(view, position, exposed, note);
     Action::Answer(answered(&edit::set_each(&about, &members), note.as_deref()))
 }

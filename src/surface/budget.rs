@@ -34,19 +34,19 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
 }
 
 /// Returns `preamble` and these groups of tools, in the fullest form that fits the budget.
-pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<ServerLine>) -> String {
+pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<OfferLine>) -> String {
     DescriptionBlocks { tag: "groups", lines: groups, loaded: Vec::new(), none_loaded: false }
         .within(view.snapshot.settings.lists.description_budget, preamble)
 }
 
 /// The line of a group, or of a server that is not loaded.
-pub(super) struct ServerLine {
+pub(super) struct OfferLine {
     name: String,
     /// The description on one line and escaped: each `&` begins an entity.
     about: String,
 }
 
-impl ServerLine {
+impl OfferLine {
     pub(super) fn new(name: &str, about: &str) -> Self {
         Self { name: sanitized(name, 64), about: sanitized(about, MAX_TEXT_CHARS) }
     }
@@ -86,12 +86,12 @@ impl ServerLine {
 }
 
 /// A loaded server in several forms, each shorter than the one before.
-struct LoadedServer {
+struct LoadedOffer {
     forms: Vec<String>,
     tools: usize,
 }
 
-impl LoadedServer {
+impl LoadedOffer {
     /// Creates the shortest forms, which only give the number of tools.
     fn counted(name: &str, about: &str, tools: usize) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
@@ -130,22 +130,22 @@ impl LoadedServer {
     }
 }
 
-fn offered(view: View<'_>) -> Vec<ServerLine> {
+fn offered(view: View<'_>) -> Vec<OfferLine> {
     let offers = view.offers();
     let lines = offers.iter().filter_map(|listed| {
         let OfferVisibility::Offered { trouble, .. } = listed.visibility else { return None };
-        let server = listed.offer;
-        let about = toolsets::about(server);
+        let offer = listed.offer;
+        let about = toolsets::about(offer);
         let about = match trouble {
             Some(trouble) => format!("{about} ({trouble})").trim_start().to_owned(),
             None => about,
         };
-        Some(ServerLine::new(&server.name, &about))
+        Some(OfferLine::new(&offer.name, &about))
     });
     lines.collect()
 }
 
-fn loaded(view: View<'_>) -> Vec<LoadedServer> {
+fn loaded(view: View<'_>) -> Vec<LoadedOffer> {
     let offers = view.offers();
     let shown = offers.iter().filter_map(|listed| {
         let OfferVisibility::Live(exposed) = listed.visibility else { return None };
@@ -158,10 +158,10 @@ fn loaded(view: View<'_>) -> Vec<LoadedServer> {
     });
     let shown: Vec<_> = shown.collect();
     let counted =
-        shown.iter().map(|(name, about, tools)| LoadedServer::counted(name, about, tools.len()));
-    let counted: Vec<LoadedServer> = counted.collect();
+        shown.iter().map(|(name, about, tools)| LoadedOffer::counted(name, about, tools.len()));
+    let counted: Vec<LoadedOffer> = counted.collect();
     // A form is not created if it has no room even when all other servers use their shortest forms.
-    let shortest: usize = counted.iter().map(LoadedServer::shortest).sum();
+    let shortest: usize = counted.iter().map(LoadedOffer::shortest).sum();
     let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
     let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, tools))| {
         let others = shortest - counted.shortest();
@@ -191,8 +191,8 @@ fn listing(head: &str, tools: &[&Tool], longest: Option<usize>, most: usize) -> 
 /// The text below the preamble.
 struct DescriptionBlocks {
     tag: &'static str,
-    lines: Vec<ServerLine>,
-    loaded: Vec<LoadedServer>,
+    lines: Vec<OfferLine>,
+    loaded: Vec<LoadedOffer>,
     /// `true` if the text has to say that no tools are loaded.
     none_loaded: bool,
 }
@@ -326,14 +326,14 @@ fn largest(most: usize, holds: impl Fn(&usize) -> bool) -> usize {
 mod tests {
     use super::*;
 
-    fn blocks(abouts: &[&str], loaded: Vec<LoadedServer>) -> DescriptionBlocks {
-        let line = |(number, about): (usize, &&str)| ServerLine::new(&format!("s{number}"), about);
+    fn blocks(abouts: &[&str], loaded: Vec<LoadedOffer>) -> DescriptionBlocks {
+        let line = |(number, about): (usize, &&str)| OfferLine::new(&format!("s{number}"), about);
         let lines = abouts.iter().enumerate().map(line).collect();
         DescriptionBlocks { tag: "mcp_servers", lines, loaded, none_loaded: false }
     }
 
-    fn forms(texts: &[&str], tools: usize) -> LoadedServer {
-        LoadedServer { forms: texts.iter().map(|text| (*text).to_owned()).collect(), tools }
+    fn forms(texts: &[&str], tools: usize) -> LoadedOffer {
+        LoadedOffer { forms: texts.iter().map(|text| (*text).to_owned()).collect(), tools }
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_whole_entities_and_enough_words() {
-        let line = ServerLine::new("s", "Cuts <tags> & more of them");
+        let line = OfferLine::new("s", "Cuts <tags> & more of them");
         for limit in 0..=line.about.len() {
             let mut text = String::new();
             line.write(limit, &mut text);

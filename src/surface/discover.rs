@@ -225,7 +225,7 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
     };
     match (query, server) {
         (Some(query), within) => search_results(view, &query, within, detail),
-        (None, Some(server)) => tools_of_server(view, server, detail.unwrap_or(DetailLevel::Brief)),
+        (None, Some(server)) => tools_of_offer(view, server, detail.unwrap_or(DetailLevel::Brief)),
         (None, None) => all_servers(view, detail.unwrap_or(DetailLevel::Brief)),
     }
 }
@@ -322,28 +322,28 @@ fn explained(line: &Raw, found: &SearchHit) -> Raw {
     edit::set_within(line, "_meta", &[("dormouse/match", &Raw::encode(&why))])
 }
 
-fn tools_of_server(view: View<'_>, server: usize, level: DetailLevel) -> Action {
-    let Some(exposed) = view.snapshot.offers[server].exposed() else {
-        return view.recall_or(view.load(server));
+fn tools_of_offer(view: View<'_>, position: usize, level: DetailLevel) -> Action {
+    let Some(exposed) = view.snapshot.offers[position].exposed() else {
+        return view.recall_or(view.load(position));
     };
-    let mut sections = [tools_of(view, server, exposed, exposed.for_model.clone(), level)];
+    let mut sections = [tool_section(view, position, exposed, exposed.for_model.clone(), level)];
     section::fit(&mut sections, 0);
-    let note = section::note(view, Some(&view.snapshot.offers[server].name), &sections);
-    let note = toolsets::with_siblings(view, server, exposed, note);
+    let note = section::note(view, Some(&view.snapshot.offers[position].name), &sections);
+    let note = toolsets::with_siblings(view, position, exposed, note);
     Action::Answer(answered(&sections[0].write(), note.as_deref()))
 }
 
 /// Writes some tools of an offer, by their positions in its catalog.
-fn tools_of<'a>(
+fn tool_section<'a>(
     view: View<'a>,
-    server: usize,
+    position: usize,
     exposed: &'a ExposedCatalog,
     tools: Vec<usize>,
     level: DetailLevel,
 ) -> Section<'a> {
     let names = tools.iter().map(|tool| exposed.catalog.tools[*tool].name.as_str());
     Section::new(names.collect(), level, move |at, level| {
-        line(view, ToolRef { offer: server, tool: tools[at] }, level)
+        line(view, ToolRef { offer: position, tool: tools[at] }, level)
     })
 }
 
@@ -359,15 +359,15 @@ fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
             OfferVisibility::Offered { trouble, .. } => offered.push((listed.offer, trouble)),
             OfferVisibility::Live(exposed) => {
                 names.push(listed.offer.name.as_str());
-                let tools = tools_of(view, listed.position, exposed, listed.for_model(), level);
+                let tools = tool_section(view, listed.position, exposed, listed.for_model(), level);
                 live.push(tools.shrinkable_to_a_number());
             }
         }
     }
-    let servers = offered.iter().map(|(server, _)| server.name.as_str()).collect();
+    let servers = offered.iter().map(|(offer, _)| offer.name.as_str()).collect();
     let servers = Section::new(servers, level.max(DetailLevel::Described), |at, level| {
-        let (server, trouble) = offered[at];
-        server_line(server, trouble, level)
+        let (offer, trouble) = offered[at];
+        offer_line(offer, trouble, level)
     });
     let mut sections = vec![servers.shrinkable_to_a_number()];
     sections.append(&mut live);
@@ -402,16 +402,16 @@ fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, 
     (edit::set_each(&Raw::empty_object(), &fitting), names.len() - fitting.len())
 }
 
-fn server_line(server: &Offer, trouble: Option<&str>, level: DetailLevel) -> Raw {
-    let description = toolsets::about(server);
+fn offer_line(offer: &Offer, trouble: Option<&str>, level: DetailLevel) -> Raw {
+    let description = toolsets::about(offer);
     let description = match level {
         DetailLevel::Full | DetailLevel::Described => one_line(&description),
         DetailLevel::Brief => sentence(&description),
         DetailLevel::Named | DetailLevel::Prefixes | DetailLevel::Counted => {
-            return Raw::encode(&server.name);
+            return Raw::encode(&offer.name);
         }
     };
-    Raw::encode(&json!({"name": server.name, "description": description, "trouble": trouble}))
+    Raw::encode(&json!({"name": offer.name, "description": description, "trouble": trouble}))
 }
 
 fn line(view: View<'_>, at: ToolRef, level: DetailLevel) -> Raw {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     Action, View,
     action::{answered, failure},
-    budget::{self, ServerLine},
+    budget::{self, OfferLine},
     definition, discover, load,
     own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
     read_result,
@@ -71,7 +71,7 @@ fn described(view: View<'_>, preamble: &str) -> String {
     budget::compose_groups(view, preamble, lines)
 }
 
-fn line(view: View<'_>, listed: &ListedOffer<'_>) -> Option<ServerLine> {
+fn line(view: View<'_>, listed: &ListedOffer<'_>) -> Option<OfferLine> {
     let server = listed.offer;
     let about = toolsets::about(server);
     let cause = server
@@ -90,7 +90,7 @@ fn line(view: View<'_>, listed: &ListedOffer<'_>) -> Option<ServerLine> {
         (OfferVisibility::Hidden, _) => return None,
         (OfferVisibility::Live(_), _) => String::new(),
     };
-    Some(ServerLine::new(&server.name, &format!("{about}{failure}")))
+    Some(OfferLine::new(&server.name, &format!("{about}{failure}")))
 }
 
 /// Returns a JSON array of definitions; with a query the best matches over all groups, or within

@@ -81,7 +81,7 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 }
 
 /// Returns the contents of a loaded server, as text and as `structuredContent`.
-fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
+fn report(view: View<'_>, position: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
     let catalog = &exposed.catalog;
     let prompts: Vec<_> = view.snapshot.merged_lists().prompts();
     let is_own = |prompt: &&ExposedPrompt<'_>| view.server(prompt.offer) == offer.server();
@@ -90,7 +90,7 @@ fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog
     let resources = catalog.resources.iter().map(|resource| resource.uri.as_str()).collect();
     let templates = catalog.templates.iter().map(|t| t.uri_template.as_str()).collect();
     let mut sections = [
-        tools_section(view, server, exposed),
+        tools_section(view, position, exposed),
         Section::new(resources, DetailLevel::Described, |at, level| {
             listed_item(&catalog.resources[at].raw, "uri", level)
         }),
@@ -115,7 +115,7 @@ fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog
     members.extend(names.into_iter().zip(&written));
     members.extend(instructions.as_ref().map(|text| ("instructions", text)));
     let note = section::note(view, Some(&offer.name), &sections);
-    let note = toolsets::with_siblings(view, server, exposed, note);
+    let note = toolsets::with_siblings(view, position, exposed, note);
     let note = note.map(|note| Raw::encode(&note));
     members.extend(note.as_ref().map(|note| ("note", note)));
     structured(&edit::set_each(&Raw::empty_object(), &members))
@@ -142,7 +142,7 @@ pub(super) fn instructions(catalog: &ServerCatalog) -> Option<String> {
 /// the section includes the schemas, since the host never receives a new list.
 pub(super) fn tools_section<'a>(
     view: View<'a>,
-    server: usize,
+    position: usize,
     exposed: &'a ExposedCatalog,
 ) -> Section<'a> {
     let level = match view.snapshot.settings.lists.listing {
@@ -150,7 +150,7 @@ pub(super) fn tools_section<'a>(
         Listing::Stable => DetailLevel::Full,
     };
     Section::new(exposed.names_for_model(), level, move |at, level| {
-        let at = ToolRef { offer: server, tool: exposed.for_model[at] };
+        let at = ToolRef { offer: position, tool: exposed.for_model[at] };
         let name = match view.surface {
             Surface::Discover | Surface::Groups => view.snapshot.tools().qualified(at),
             Surface::Activate | Surface::Direct => view.snapshot.tools().listed_name(at).to_owned(),

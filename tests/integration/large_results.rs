@@ -348,8 +348,9 @@ fn server_with_tasks(is_modern: bool) -> Server {
 #[tokio::test]
 async fn results_of_tasks_are_cut() {
     let limited = |is_modern| {
-        let proxy = Proxy::with([server_with_tasks(is_modern)]);
-        proxy.set("surface", "direct").set("maxResultBytes", 8).start()
+        let result = json!({"content": [{"type": "text", "text": "line\n".repeat(1000)}]});
+        let proxy = Proxy::with([server_with_tasks(is_modern).script("task_result", result)]);
+        proxy.set("surface", "direct").set("maxResultBytes", 15).start()
     };
     let mut host = limited(false);
     host.initialize(json!({})).await;
@@ -372,7 +373,7 @@ async fn results_of_tasks_are_cut() {
     let fetched = host.request_as("tasks/get", json!({"taskId": "t"}), &knows_tasks()).await;
     assert_eq!(fetched["result"], told, "equal results are kept once");
     for (case, result) in [("legacy", of_legacy), ("modern", told)] {
-        assert_eq!(text_of(&result), "the re", "{case}: the beginning of \"the result of t\"");
+        assert_eq!(text_of(&result), "line\nline", "{case}: the beginning of the text");
         assert!(uri_in(&result).starts_with("dormouse://results/"), "{case}: {result}");
     }
 }

@@ -372,7 +372,7 @@ async fn repeated_cause_is_logged_once() {
 async fn list_shows_hidden_and_stale_tools() {
     let home = ConfigHome::with("dormouse.yaml", YAML);
     let (_, said, _) = home.run(&["list", "notes"]).await;
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(redacted(&said));
     home.run(&["refresh", "notes"]).await;
     let listed = home.json(&["list", "--json"]).await;
     let states: Vec<String> = listed[0]["tools"]

@@ -46,7 +46,8 @@ pub struct HttpSettings {
     /// The address on which to serve hosts over HTTP, unless `--http` gives another.
     #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
     pub listen: Option<String>,
-    /// Time without an open stream or a request after which the HTTP session of a legacy host ends.
+    /// Time without an open stream or a request after which the HTTP session of a legacy host ends,
+    /// and after which what is kept for a modern host is dropped.
     #[serde(with = "duration::text")]
     #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub session_timeout: Duration,

@@ -18,7 +18,7 @@ use crate::config::duration::{self, DurationText};
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerSettings {
     /// Maximum size of a tool's result, in bytes; the rest can be read in parts. Images do not
-    /// count. 0 for no limit. Default: 100,000, and no limit on the surface `direct` and at
+    /// count. 0 for no limit. Without a value 100,000, or no limit on the surface `direct` and at
     /// endpoints of one server.
     #[schemars(with = "Option<usize>", extend("x-class" = AT_ONCE))]
     pub max_result_bytes: ResultLimit,

@@ -59,7 +59,7 @@ pub(super) async fn ask_user(
     let places = asked.decision.places();
     let exceptions: Result<Vec<_>, _> =
         places.map(|place| rules.exception(&asked.call, place)).collect();
-    if settings.launch.is_unattended || !PermissionQuestion::can_be_asked(&caller.client) {
+    if settings.launch.is_unattended || !caller.client.elicitation().form {
         let commands = &settings.launch.commands;
         return Err(Denial::cannot_ask(asked.judged(), exceptions.err(), commands).into());
     }

@@ -35,13 +35,7 @@ pub(in crate::proxy) enum Denial {
     /// A rule of the config denies the call.
     Rule(JudgedTool),
     /// A rule demands that a user is asked, and none can be.
-    CannotAsk {
-        judged: JudgedTool,
-        /// The reason that no command can add an exception to the rule.
-        by_hand: Option<NoException>,
-        /// The command that allows the tool.
-        command: String,
-    },
+    CannotAsk { judged: JudgedTool, remedy: Remedy },
     /// The host has not given the user's answer.
     NotAnswered(JudgedTool),
     /// The consents that the user gave were no longer in force, since the server was replaced.
@@ -52,6 +46,15 @@ pub(in crate::proxy) enum Denial {
     Unlisted { tool: String },
     /// The server may read another call than the rules do.
     Malformed { server: String, cause: MalformedCall },
+}
+
+/// The way in which a user allows a tool that a rule asks about.
+#[derive(Clone, Debug)]
+pub(in crate::proxy) enum Remedy {
+    /// A command.
+    Run(String),
+    /// An edit of the config, since no command can add an exception to the rule.
+    EditByHand(NoException),
 }
 
 impl Denial {
@@ -70,8 +73,11 @@ impl Denial {
         by_hand: Option<NoException>,
         commands: &UserCommands,
     ) -> Self {
-        let command = commands.allow(&judged.full_name(), judged.decision.places());
-        Self::CannotAsk { judged, by_hand, command }
+        let remedy = match by_hand {
+            Some(why) => Remedy::EditByHand(why),
+            None => Remedy::Run(commands.allow(&judged.full_name(), judged.decision.places())),
+        };
+        Self::CannotAsk { judged, remedy }
     }
 
     /// Returns the effect of the policy, as it is recorded.
@@ -101,12 +107,16 @@ impl fmt::Display for Denial {
                 Reason(&judged.decision),
                 judged.decision.by
             ),
-            Self::CannotAsk { judged, by_hand, command } => {
+            Self::CannotAsk { judged, remedy } => {
                 let needs = NeedsApproval(judged);
                 write!(f, "{needs}, and this host cannot ask for it. ")?;
-                match by_hand {
-                    None => write!(f, "The user can run `{command}` to allow it.")?,
-                    Some(why) => write!(f, "The user can allow it in the config ({why}).")?,
+                match remedy {
+                    Remedy::Run(command) => {
+                        write!(f, "The user can run `{command}` to allow it.")?;
+                    }
+                    Remedy::EditByHand(why) => {
+                        write!(f, "The user can allow it in the config ({why}).")?;
+                    }
                 }
                 write!(f, " (rule: {})", judged.decision.by)
             }

@@ -87,9 +87,7 @@ fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginC
     let can_show = ask == AskLogin::ThroughHost
         && caller.host.is_on_this_machine()
         && may_ask
-        && edit::get(&caller.client.capabilities, "elicitation")
-            .and_then(|elicitation| edit::get(&elicitation, "url"))
-            .is_some_and(|url| url.is_object());
+        && caller.client.elicitation().url;
     if can_show {
         return Some(LoginChannel::Host);
     }

@@ -56,9 +56,8 @@ impl OpenConsent {
         match write(fleet, self.exceptions).await {
             Ok(()) => tracing::info!(tool, "added a rule to the config that allows the tool"),
             Err(why) => {
-                let warning = format!(
-                    "cannot add a rule that allows {tool}, allowed for this session: {why}"
-                );
+                let warning =
+                    format!("{tool} is allowed for this session, but not by a rule: {why}");
                 tracing::warn!("{warning}");
                 fleet.audience.log_to(caller, LogLevel::Warning, &warning);
             }

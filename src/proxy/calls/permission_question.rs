@@ -6,7 +6,7 @@ use super::shown_value::{shown_text, shown_value};
 use crate::{
     base::{one_line, shortened, visible},
     policy::{Decision, ToolCall},
-    protocol::{ClientIdentity, method},
+    protocol::method,
     proxy::asking::HostQuestion,
     wire::{Raw, edit},
 };
@@ -38,15 +38,6 @@ const ALWAYS: &str = "always";
 const NO: &str = "no";
 
 impl PermissionQuestion {
-    /// Returns whether a host shows forms to its user.
-    pub(super) fn can_be_asked(client: &ClientIdentity) -> bool {
-        let declared = edit::get(&client.capabilities, "elicitation").filter(Raw::is_object);
-        let Some(declared) = declared else { return false };
-        let [form, url] = edit::get_each(&declared, ["form", "url"]);
-        // An empty declaration stands for forms.
-        form.map_or(url.is_none(), |form| form.is_object())
-    }
-
     pub(super) fn of(call: &ToolCall, decision: &Decision) -> Self {
         let reason = match &decision.reason {
             Some(reason) => {
@@ -133,24 +124,5 @@ mod tests {
             assert_eq!(read(json!({"action": action, "content": content})), UserAnswer::No);
         }
         assert_eq!(read(json!(null)), UserAnswer::No);
-    }
-
-    #[test]
-    fn only_hosts_that_declare_forms_can_be_asked() {
-        let can_be_asked = |capabilities: serde_json::Value| {
-            let client = ClientIdentity {
-                capabilities: Raw::encode(&capabilities),
-                ..ClientIdentity::ourselves()
-            };
-            PermissionQuestion::can_be_asked(&client)
-        };
-        for able in [json!({}), json!({"form": {}}), json!({"form": {}, "url": {}})] {
-            assert!(can_be_asked(json!({"elicitation": able})), "{able}");
-        }
-        let odd = [json!(null), json!(false), json!([]), json!("form"), json!({"url": {}})];
-        for unable in odd.into_iter().chain([json!({"form": false}), json!({"form": null})]) {
-            assert!(!can_be_asked(json!({"elicitation": unable})), "{unable}");
-        }
-        assert!(!can_be_asked(json!({})));
     }
 }

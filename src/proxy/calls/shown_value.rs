@@ -22,6 +22,14 @@ const MAX_VALUES: usize = 5000;
 /// Number of characters that are read at each end of a string.
 const MAX_END_CHARS: usize = 4000;
 
+/// Number of characters that are read of all strings of a value; of those after them only the ends
+/// are read.
+const MAX_CHARS: usize = 100_000;
+const MIN_END_CHARS: usize = 20;
+
+/// Maximum length of a number.
+const MAX_LITERAL_CHARS: usize = 40;
+
 /// Maximum number of spaces in a row. More of them could move the rest of a text out of sight.
 const MAX_SPACES: usize = 8;
 
@@ -29,7 +37,8 @@ const MAX_SPACES: usize = 8;
 /// that is not enough, values deep inside are left out, and at last the members that do not fit.
 /// Each cut says how much it hides.
 pub(super) fn shown_value(value: &Raw, limit: usize) -> String {
-    let value = Shown::read(value, MAX_DEPTH, &mut { MAX_VALUES });
+    let value =
+        Shown::read(value, MAX_DEPTH, &mut ReadRoom { values: MAX_VALUES, chars: MAX_CHARS });
     for string_limit in STRING_LIMITS {
         let shown = value.write(string_limit, MAX_DEPTH);
         if shown.chars().count() <= limit {
@@ -44,7 +53,13 @@ pub(super) fn shown_value(value: &Raw, limit: usize) -> String {
 
 /// Returns a text in quotes, in about `limit` characters.
 pub(super) fn shown_text(text: &str, limit: usize) -> String {
-    format!("\"{}\"", Text::read(text).cut(limit))
+    format!("\"{}\"", Text::read(text, &mut { MAX_CHARS }).cut(limit))
+}
+
+/// The numbers of values and characters that may still be read.
+struct ReadRoom {
+    values: usize,
+    chars: usize,
 }
 
 /// A JSON value whose strings are decoded.
@@ -57,29 +72,28 @@ enum Shown {
 }
 
 impl Shown {
-    /// `depth` and `left` are the levels and values that may still be read.
-    fn read(value: &Raw, depth: usize, left: &mut usize) -> Self {
+    /// `depth` is the number of levels that may still be read.
+    fn read(value: &Raw, depth: usize, left: &mut ReadRoom) -> Self {
         let is_nested = matches!(value.as_bytes().first(), Some(b'{' | b'['));
-        if *left == 0 || is_nested && depth == 0 {
+        if left.values == 0 || is_nested && depth == 0 {
             return Self::Literal(format!("[… {} bytes …]", value.len()));
         }
-        *left -= 1;
+        left.values -= 1;
         if let Some(text) = value.lossy_text() {
-            return Self::Text(Text::read(&text));
+            return Self::Text(Text::read(&text, &mut left.chars));
         }
         if value.is_object() {
             let members = edit::entries(value).into_iter();
             let read = |(key, value): (String, Raw)| {
-                (Text::read(&key), Self::read(&value, depth - 1, left))
+                (Text::read(&key, &mut left.chars), Self::read(&value, depth - 1, left))
             };
             return Self::Object(members.map(read).collect());
         }
-        match edit::elements(value) {
-            Some(elements) => Self::Array(
-                elements.iter().map(|element| Self::read(element, depth - 1, left)).collect(),
-            ),
-            None => Self::Literal(Text::read(&value.to_string()).cut(MAX_LITERAL_CHARS)),
-        }
+        let Some(elements) = edit::elements(value) else {
+            let literal = Text::read(&value.to_string(), &mut left.chars);
+            return Self::Literal(literal.cut(MAX_LITERAL_CHARS));
+        };
+        Self::Array(elements.iter().map(|element| Self::read(element, depth - 1, left)).collect())
     }
 
     /// Writes the value. Strings are cut to this length, and objects and arrays at this depth are
@@ -127,9 +141,6 @@ impl Shown {
     }
 }
 
-/// Maximum length of a number.
-const MAX_LITERAL_CHARS: usize = 40;
-
 /// A decoded string, of which very long ones have lost their middle.
 struct Text {
     begin: Vec<Piece>,
@@ -152,21 +163,23 @@ impl Piece {
 }
 
 impl Text {
-    fn read(text: &str) -> Self {
+    /// `left` is the number of characters that may still be read.
+    fn read(text: &str, left: &mut usize) -> Self {
         let count = text.chars().count();
-        let Some(skipped) = count.checked_sub(2 * MAX_END_CHARS).filter(|skipped| *skipped > 0)
-        else {
+        let at_end = (*left / 2).clamp(MIN_END_CHARS, MAX_END_CHARS);
+        *left = left.saturating_sub(count.min(2 * at_end));
+        let Some(skipped) = count.checked_sub(2 * at_end).filter(|skipped| *skipped > 0) else {
             return Self { begin: pieces(text.chars()), skipped: 0, end: Vec::new() };
         };
-        let begin = pieces(text.chars().take(MAX_END_CHARS));
-        Self { begin, skipped, end: pieces(text.chars().skip(MAX_END_CHARS + skipped)) }
+        let begin = pieces(text.chars().take(at_end));
+        Self { begin, skipped, end: pieces(text.chars().skip(at_end + skipped)) }
     }
 
     /// Returns the text in at most `limit` characters and the note on a cut.
     fn cut(&self, limit: usize) -> String {
         let skipped = (self.skipped > 0).then(|| skipped(self.skipped));
         let pieces = self.begin.iter().chain(&skipped).chain(&self.end);
-        cut(pieces.map(|piece| Piece { shown: piece.shown.clone(), count: piece.count }), limit)
+        cut(&pieces.collect::<Vec<_>>(), limit)
     }
 }
 
@@ -176,15 +189,14 @@ fn skipped(count: usize) -> Piece {
 }
 
 /// Returns the pieces at both ends that fit into `limit` characters, with a note on the others.
-fn cut(pieces: impl Iterator<Item = Piece>, limit: usize) -> String {
-    let pieces: Vec<Piece> = pieces.collect();
+fn cut(pieces: &[&Piece], limit: usize) -> String {
     let length = |piece: &Piece| piece.shown.chars().count();
-    if pieces.iter().map(length).sum::<usize>() <= limit {
-        return pieces.into_iter().map(|piece| piece.shown).collect();
+    if pieces.iter().map(|piece| length(piece)).sum::<usize>() <= limit {
+        return pieces.iter().map(|piece| piece.shown.as_str()).collect();
     }
-    let fitting = |pieces: &mut dyn Iterator<Item = &Piece>| {
+    let fitting = |pieces: &mut dyn Iterator<Item = &&Piece>| {
         let mut room = limit / 2;
-        let fits = |piece: &&Piece| {
+        let fits = |piece: &&&Piece| {
             let left = room.checked_sub(length(piece));
             room = left.unwrap_or(0);
             left.is_some()
@@ -194,7 +206,7 @@ fn cut(pieces: impl Iterator<Item = Piece>, limit: usize) -> String {
     let begin = fitting(&mut pieces.iter());
     let end = pieces.len() - fitting(&mut pieces[begin..].iter().rev());
     let hidden = pieces[begin..end].iter().map(|piece| piece.count).sum();
-    let note = skipped(hidden);
+    let note = &skipped(hidden);
     let shown = pieces[..begin].iter().chain([&note]).chain(&pieces[end..]);
     shown.map(|piece| piece.shown.as_str()).collect()
 }
@@ -264,6 +276,20 @@ mod tests {
         let begin = r"\u{200b}".repeat(6);
         assert_eq!(shown, format!("\"{begin}[… 2988 characters …]{begin}\""));
         assert_eq!(shown_text("a\"b", 100), r#""a\"b""#);
+    }
+
+    #[test]
+    fn many_long_strings_are_read_at_their_ends_only() {
+        let strings = format!("[{}\"end\"]", format!("\"{}\",", "x".repeat(8000)).repeat(4000));
+        let value = Raw::parse(strings).unwrap();
+        let mut left = ReadRoom { values: MAX_VALUES, chars: MAX_CHARS };
+        let Shown::Array(read) = Shown::read(&value, MAX_DEPTH, &mut left) else { panic!() };
+        let pieces = |read: &Shown| match read {
+            Shown::Text(text) => text.begin.len() + text.end.len(),
+            _ => 0,
+        };
+        assert_eq!(read.len(), 4001);
+        assert!(read.iter().map(pieces).sum::<usize>() < MAX_CHARS + 4001 * 2 * MIN_END_CHARS);
     }
 
     #[test]

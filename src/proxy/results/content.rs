@@ -16,9 +16,10 @@ use crate::wire::{Child, JsonKind, JsonNode, Raw};
 /// ```
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Content {
-    /// The texts of the blocks, joined by line breaks, `structuredContent`, unless a text is the
-    /// same, and an object of the members that are left out. A block that is no text has its JSON;
-    /// the text of one with other members follows an object of them.
+    /// The parts of the result, joined by line breaks: the texts of the blocks, then
+    /// `structuredContent` if no text equals it, then an object of the members that are not passed
+    /// on. A block without a text appears as JSON. If a block has a text and other members, these
+    /// precede its text as an object.
     pub(super) text: String,
     /// The place of `structuredContent` in the text.
     pub(super) structured: Option<Range<usize>>,
@@ -36,7 +37,7 @@ pub(in crate::proxy) struct Content {
 }
 
 /// Maximum length of the members that are passed on, in bytes together.
-const MAX_OTHERS_BYTES: usize = 600;
+const MAX_PASSED_ON_BYTES: usize = 600;
 
 impl Content {
     /// Returns the content of a result whose size is above `limit`; `None` if the result is passed
@@ -171,7 +172,7 @@ impl ContentBuilder {
     fn add_others(&mut self, mut others: Vec<Child<'_>>) {
         let size = |child: &Child<'_>| child.written_key().len() + child.node.text().len() + 4;
         others.sort_by_key(size);
-        let mut room = MAX_OTHERS_BYTES;
+        let mut room = MAX_PASSED_ON_BYTES;
         let is_passed_on = |child: &Child<'_>| {
             let left = room.checked_sub(size(child));
             room = left.unwrap_or(0);

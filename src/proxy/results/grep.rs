@@ -95,23 +95,23 @@ impl Grep {
             }
             return Ok(());
         }
-        let mut open: Option<Excerpt> = None;
+        let mut open: Option<MatchGroup> = None;
         let scanned = self.scan(line, findings, |found, findings| {
-            if let Some(excerpt) = &mut open
-                && excerpt.reaches(&found)
-                && findings.can_take(excerpt.matches + 1)
+            if let Some(group) = &mut open
+                && group.reaches(&found)
+                && findings.can_take(group.matches + 1)
             {
-                excerpt.extend(&found);
+                group.extend(&found);
                 return Ok(());
             }
-            if let Some(done) = open.replace(Excerpt::of(&found)) {
-                findings.add(&done.shown(number, line), done.matches)?;
+            if let Some(done) = open.replace(MatchGroup::of(&found)) {
+                findings.add(&done.render(number, line), done.matches)?;
             }
             Ok(())
         });
         // A search that runs out of time keeps what it has found.
         if let Some(last) = open {
-            findings.add(&last.shown(number, line), last.matches)?;
+            findings.add(&last.render(number, line), last.matches)?;
         }
         scanned
     }
@@ -165,7 +165,7 @@ impl Grep {
 }
 
 /// A part of a long line that shows a match, or several that are near each other.
-struct Excerpt {
+struct MatchGroup {
     /// The position of the first match.
     start: usize,
     /// The end of the last match.
@@ -175,7 +175,7 @@ struct Excerpt {
     matches: usize,
 }
 
-impl Excerpt {
+impl MatchGroup {
     fn of(found: &Range<usize>) -> Self {
         let shown = found.end.min(found.start + MAX_SHOWN_BYTES);
         Self { start: found.start, end: found.end, shown, matches: 1 }
@@ -194,7 +194,7 @@ impl Excerpt {
     }
 
     /// Returns the text with the position of the first match and the text around all of them.
-    fn shown(&self, number: usize, line: &str) -> String {
+    fn render(&self, number: usize, line: &str) -> String {
         let from = line.floor_char_boundary(self.start.saturating_sub(MAX_AROUND_BYTES));
         let to = line.ceil_char_boundary(self.shown + MAX_AROUND_BYTES);
         let before = if from > 0 { "…" } else { "" };

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use super::{
     content::Content,
@@ -37,6 +37,8 @@ pub(in crate::proxy) struct KeptResults {
     searches: Arc<Semaphore>,
     /// The searches of sessions, so that one with many slow ones delays no other.
     own_searches: Lock<HashMap<Principal, Arc<Semaphore>>>,
+    /// Tells the reaper of a new result.
+    added: Arc<Notify>,
 }
 
 /// A result that was cut.
@@ -44,11 +46,9 @@ pub(in crate::proxy) struct Cut {
     pub(in crate::proxy) preview: Raw,
     /// True if the rest of it can be read.
     pub(in crate::proxy) is_kept: bool,
-    /// True if the caller has to call [`KeptResults::expire`] from now on.
-    pub(in crate::proxy) wants_reaper: bool,
 }
 
-/// Results that nobody can read any more. Dropping them closes files, which may block.
+/// Results that no session can read any more. Dropping them closes files, which may block.
 pub(in crate::proxy) type RemovedResults = Vec<Arc<KeptResult>>;
 
 impl Default for KeptResults {
@@ -59,11 +59,17 @@ impl Default for KeptResults {
             cuts: Arc::new(Semaphore::new(MAX_CUTS)),
             searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
             own_searches: Lock::default(),
+            added: Arc::default(),
         }
     }
 }
 
 impl KeptResults {
+    /// Returns the notice of new results, for the reaper.
+    pub(in crate::proxy) fn added(&self) -> Arc<Notify> {
+        self.added.clone()
+    }
+
     /// Cuts a result that is longer than the limit of `rules`, and keeps it for the principal.
     /// Returns `None` if the result is passed on unchanged.
     pub(in crate::proxy) async fn cut(
@@ -74,23 +80,24 @@ impl KeptResults {
     ) -> Option<Cut> {
         let permit = self.cuts.clone().acquire_owned().await.ok()?;
         let (table, hasher) = (self.table.clone(), self.hasher.clone());
+        let added = self.added.clone();
         let cutting = run_blocking(move || {
             // The work goes on if the host cancels its request.
             let _permit = permit;
             let content = Content::above(rules.limit, &result)?;
             // The text of the result is in `content`.
             drop(result);
-            if rules.is_longer_cut(&content) {
+            if rules.saves_nothing(&content) {
                 return None;
             }
             let id = keep(&table, &hasher, principal, &content);
             let preview = rules.compose(&content, id.as_deref());
-            Some((preview, id.is_some()))
+            if id.is_some() {
+                added.notify_one();
+            }
+            Some(Cut { preview, is_kept: id.is_some() })
         });
-        let (preview, is_kept) = cutting.await.flatten()?;
-        // Asked here, since a host that has cancelled its request starts no reaper.
-        let wants_reaper = is_kept && self.table.lock().wants_reaper();
-        Some(Cut { preview, is_kept, wants_reaper })
+        cutting.await.flatten()
     }
 
     /// Returns a part of a result of the principal.

@@ -68,7 +68,7 @@ impl PreviewRules {
     }
 
     /// Returns whether the preview of a content is not shorter than the content.
-    pub(super) fn is_longer_cut(&self, content: &Content) -> bool {
+    pub(super) fn saves_nothing(&self, content: &Content) -> bool {
         if content.size > MAX_PREVIEW_BYTES {
             return false;
         }
@@ -233,8 +233,8 @@ mod tests {
             let text = json!({"type": "text", "text": "x".repeat(length)});
             Content::above(300, &Raw::encode(&json!({"content": [text, media]}))).unwrap()
         };
-        assert!(rules.is_longer_cut(&content(400)));
-        assert!(!rules.is_longer_cut(&content(3000)));
+        assert!(rules.saves_nothing(&content(400)));
+        assert!(!rules.saves_nothing(&content(3000)));
     }
 
     #[test]

@@ -32,8 +32,6 @@ pub(super) const MAX_AGE: Duration = Duration::from_hours(1);
 pub(super) struct ResultTable<T> {
     limits: TableLimits,
     items: VecDeque<Item<T>>,
-    /// True while somebody calls [`ResultTable::expire`] at the times that it returns.
-    is_reaped: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +52,7 @@ pub(super) struct Fingerprint {
 
 impl<T> ResultTable<T> {
     pub(super) const fn new(limits: TableLimits) -> Self {
-        Self { limits, items: VecDeque::new(), is_reaped: false }
+        Self { limits, items: VecDeque::new() }
     }
 
     /// Returns whether a result of this size can be kept at all.
@@ -106,17 +104,11 @@ impl<T> ResultTable<T> {
         self.items.drain(..expired).map(|item| item.result).collect()
     }
 
-    /// Returns true to the one who has to call [`ResultTable::expire`] from now on.
-    pub(super) const fn wants_reaper(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_reaped, true)
-    }
-
     /// Removes what is older than [`MAX_AGE`]. Returns when to call this again; `None` if nothing
     /// is kept any more.
     pub(super) fn expire(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let expired = self.remove_expired(now);
         let next = self.items.front().map(|oldest| oldest.since + MAX_AGE);
-        self.is_reaped = next.is_some();
         (expired, next)
     }
 
@@ -216,16 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn table_has_one_reaper_until_it_is_empty() {
+    fn next_expiry_is_that_of_the_oldest_result() {
         let (owner, now) = (Principal::new(), Instant::now());
         let later = now + MAX_AGE / 2;
         let mut table = ResultTable::new(SMALL);
         table.put(owner, "a".to_owned(), (text(7, 1), ()), now);
         table.put(owner, "b".to_owned(), (text(7, 2), ()), later);
-        assert!(table.wants_reaper() && !table.wants_reaper());
         assert_eq!(table.expire(now + MAX_AGE), (vec![()], Some(later + MAX_AGE)));
-        assert!(!table.wants_reaper());
         assert_eq!(table.expire(later + MAX_AGE), (vec![()], None));
-        assert!(table.wants_reaper());
     }
 }

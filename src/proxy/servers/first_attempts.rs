@@ -39,7 +39,7 @@ impl FirstAttempts {
         self.open.send_modify(|open| *open += 1);
     }
 
-    /// Lists wait again, for attempts that begin now.
+    /// Restarts the time for which lists wait.
     pub(super) fn begin_again(&self) {
         *self.began.lock() = Instant::now();
     }

@@ -1,21 +1,24 @@
-//! Rules of the policy that can be about no tool, such as those with a misspelt server.
+//! Rules of the policy that cannot match any tool, such as those with a misspelt server.
 
 use serde_json::{Map, Value};
 
 use super::{NamePattern, PolicyRule};
 
-/// Returns the position of each rule of a list for all servers that can be about no tool, with the
-/// reason. `servers` are the entries of the config.
-pub(super) fn idle_rules(
+/// Returns the position of each rule of a list for all servers that cannot match any tool, with
+/// the reason. `servers` are the entries of the config.
+pub(super) fn unmatched_rules(
     rules: &[PolicyRule],
     servers: &Map<String, Value>,
 ) -> Vec<(usize, String)> {
     with_reasons(rules, |tools| reason(tools, servers))
 }
 
-/// The same for the rules in the entry of a server. `toolsets` is what the entry has under this
-/// key.
-pub(super) fn idle_rules_in_entry(rules: &[PolicyRule], toolsets: &Value) -> Vec<(usize, String)> {
+/// Returns the position of each rule in the entry of a server that cannot match any tool, with the
+/// reason. `toolsets` is what the entry has under this key.
+pub(super) fn unmatched_rules_in_entry(
+    rules: &[PolicyRule],
+    toolsets: &Value,
+) -> Vec<(usize, String)> {
     with_reasons(rules, |tools| unknown_toolset(tools, toolsets))
 }
 

@@ -1,5 +1,7 @@
 //! The edit that adds an exception to a rule of a policy.
 
+use std::cmp::Reverse;
+
 use serde_json::{Map, Value, json};
 
 use super::{ConfigFile, Unchanged, document::Document, format::Edit, keys::PolicyRule};
@@ -17,12 +19,26 @@ pub(crate) struct RuleException {
     pub tools: String,
 }
 
+/// Returns the file with all exceptions.
+///
+/// # Errors
+/// If one of them cannot be added.
+pub(super) fn add_all(
+    exceptions: &[RuleException],
+    file: &ConfigFile,
+) -> Result<ConfigFile, Unchanged> {
+    let mut exceptions: Vec<&RuleException> = exceptions.iter().collect();
+    // An exception moves the later rules of its list.
+    exceptions.sort_by_key(|exception| Reverse(exception.position));
+    exceptions.iter().try_fold(file.clone(), |file, exception| exception.added_to(&file))
+}
+
 impl RuleException {
     /// Returns the file with the exception, or the same file if it has it already.
-    pub(super) fn added_to(&self, file: &ConfigFile) -> Result<ConfigFile, Unchanged> {
+    fn added_to(&self, file: &ConfigFile) -> Result<ConfigFile, Unchanged> {
         match self.edited(file, ListPlace::insertion) {
             // Not every format can have an element inserted in place.
-            Err(Unchanged::ByHand { .. }) => self.edited(file, ListPlace::replacement),
+            Err(Unchanged::RuleByHand { .. }) => self.edited(file, ListPlace::replacement),
             done => done,
         }
     }
@@ -33,7 +49,7 @@ impl RuleException {
         edit: impl FnOnce(ListPlace, Value) -> Edit,
     ) -> Result<ConfigFile, Unchanged> {
         let name = self.list.join(".");
-        let mut by_hand = String::new();
+        let mut rule = String::new();
         let edited = file.edited(&name, |document| {
             if let Some(dialect) = document.dialect() {
                 return Err(Unchanged::NotOurs(dialect.name()));
@@ -43,13 +59,11 @@ impl RuleException {
             if place.rules[..place.at].contains(&exception) {
                 return Ok(Vec::new());
             }
-            by_hand = format!("; write {exception} before the rule {name}[{}]", place.at);
+            rule = format!("write {exception} before the rule {name}[{}]", place.at);
             Ok(vec![edit(place, exception)])
         });
         edited.map_err(|error| match error {
-            Unchanged::ByHand { what, reason } => {
-                Unchanged::ByHand { what, reason: reason + &by_hand }
-            }
+            Unchanged::ByHand { reason, .. } => Unchanged::RuleByHand { reason, rule },
             error => error,
         })
     }
