@@ -17,6 +17,8 @@ pub struct NameParts {
     pub server: String,
     /// The part of the offer, in names of dormouse's own tools.
     pub own: String,
+    /// True if tools are listed with the server's own names, without the parts.
+    pub is_bare: bool,
 }
 
 /// Returns the part that stands for each server in names, in the order of `servers`.

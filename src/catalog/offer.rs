@@ -28,8 +28,6 @@ pub struct Offer {
     pub known: Option<Arc<ExposedCatalog>>,
     /// The cause of failure of the last requested load, until a load succeeds.
     pub failure: Option<String>,
-    /// True if tools are listed with the server's own names.
-    pub(super) is_bare: bool,
 }
 
 /// The visible state of an offer. Awake and asleep servers do not differ here.
@@ -82,14 +80,13 @@ impl Offer {
             id,
             name: "removed from the config".to_owned(),
             server_name: "removed from the config".into(),
-            parts: NameParts::default(),
+            parts: NameParts { is_bare: true, ..NameParts::default() },
             description: None,
             is_lazy: false,
             rules: OfferRules::default(),
             presence: Presence::Disabled,
             known: None,
             failure: None,
-            is_bare: true,
         }
     }
 
@@ -125,7 +122,6 @@ impl Offer {
             },
             known: None,
             failure: None,
-            is_bare: false,
         }
     }
 
@@ -156,7 +152,7 @@ impl Offer {
     }
 
     fn naming(&self) -> Naming<'_> {
-        if self.is_bare {
+        if self.parts.is_bare {
             Naming::Bare
         } else {
             Naming::Long { part: &self.parts.server, server: self.server_name() }
@@ -243,7 +239,8 @@ impl Offer {
 
     /// Returns a copy in which tools have the server's own names.
     pub(super) fn bare(&self) -> Self {
-        let bare = Self { is_bare: true, ..self.clone() };
+        let parts = NameParts { is_bare: true, ..self.parts.clone() };
+        let bare = Self { parts, ..self.clone() };
         bare.with_catalogs(|_, exposed| exposed.bare())
     }
 

@@ -20,7 +20,8 @@ fn parts_of_server(offers: &[Offer], server: &str, all: &[String]) -> Vec<NamePa
     let mut of_toolsets = toolset_parts(server, name, &toolsets, all).into_iter();
     let parts = offers.iter().map(|offer| {
         let own = offer.toolset().and_then(|_| of_toolsets.next());
-        NameParts { server: server.to_owned(), own: own.unwrap_or_else(|| server.to_owned()) }
+        let own = own.unwrap_or_else(|| server.to_owned());
+        NameParts { server: server.to_owned(), own, is_bare: false }
     });
     parts.collect()
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Changes, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, SearchIndex, ServerCatalog,
-    ServerId, ToolRef, offer_names::name_parts,
+    ServerId, ToolRef, name_parts::NameParts, offer_names::name_parts,
 };
 use crate::config::{Listing, ProfileName, ServerConfig, Settings, Wrapping};
 
@@ -41,7 +41,7 @@ impl Snapshot {
     pub(crate) fn of(settings: Arc<Settings>, mut offers: Vec<Offer>) -> Self {
         let is_wrapped = settings.wrapping != Wrapping::None;
         for (parts, offer) in name_parts(&offers).into_iter().zip(&mut offers) {
-            (offer.parts, offer.is_bare) = (parts, is_wrapped);
+            offer.parts = NameParts { is_bare: is_wrapped, ..parts };
         }
         Self {
             sole: is_wrapped.then_some(0),
