@@ -5,9 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     ExposedCatalog, OfferId, ServerCatalog, ServerId, exposed::Naming, name_parts::NameParts,
 };
-use crate::config::{
-    Listing, NamePattern, OfferExtent, OfferRules, ServerConfig, Startup, ToolChoice,
-};
+use crate::config::{Listing, OfferExtent, OfferRules, ServerConfig, Startup, ToolChoice};
 
 /// The unit that is listed and loaded: what a host may see of one server, or of one of its
 /// toolsets. The server is the unit of connection.
@@ -229,11 +227,10 @@ impl Offer {
         Self { presence: Presence::Disabled, known: None, ..self.clone() }
     }
 
-    /// Returns a copy with only those tools that match these names or globs.
-    pub(super) fn narrowed(&self, tools: &[NamePattern]) -> Self {
+    /// Returns a copy with only those tools that one of the choices has.
+    pub(super) fn narrowed(&self, choices: Vec<ToolChoice>) -> Self {
         let mut narrowed = self.clone();
-        let choice = ToolChoice { tools: Some(tools.to_vec()), within: None };
-        narrowed.rules.tools.restrict(vec![choice]);
+        narrowed.rules.tools.restrict(choices);
         narrowed.with_catalogs(|offer, exposed| exposed.narrowed(&offer.rules, offer.naming()))
     }
 

@@ -191,15 +191,16 @@ impl Snapshot {
     /// profile that the config no longer has contains nothing.
     #[must_use]
     pub(super) fn within(&self, profile: &ProfileName) -> Self {
-        let profile = self.settings.profiles.get(profile);
+        let profiles = &self.settings.profiles;
         let part = |offer: &Arc<Offer>| {
-            let (server, name) = (offer.server_name(), &offer.name);
-            match profile.filter(|profile| profile.has(server, name)) {
-                None => Arc::new(offer.hidden()),
-                Some(profile) => match profile.tools(server, name) {
-                    Some(tools) => Arc::new(offer.narrowed(tools)),
-                    None => offer.clone(),
-                },
+            let (server, name) = (offer.server_name(), offer.name.as_str());
+            if !profiles.show(Some(profile), server, name) {
+                return Arc::new(offer.hidden());
+            }
+            let toolsets = offer.rules.extent.toolsets();
+            match profiles.choices(profile, (server, name), toolsets) {
+                Some(choices) => Arc::new(offer.narrowed(choices)),
+                None => offer.clone(),
             }
         };
         self.with_offers(self.offers.iter().map(part).collect())

@@ -81,6 +81,11 @@ fn check(
         settings::say_which(&file);
         print(&call, &lists, &decision)?;
     }
+    say_if_unknown(&config, &wanted);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_if_unknown(config: &Config, wanted: &WantedTool<'_>) {
     if wanted.definition.is_none() {
         let server = &wanted.server.name;
         errln!(
@@ -90,7 +95,6 @@ fn check(
             config.settings.launch.commands.refresh(server)
         );
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print(call: &ToolCall, lists: &RuleLists<'_>, decision: &Decision) -> anyhow::Result<()> {
@@ -121,6 +125,7 @@ fn allow(
     let call = ToolCall::read(&wanted.server.name, &params)?;
     let call = call.annotated(wanted.annotations());
     let name = visible(call.full_name());
+    say_if_unknown(&config, &wanted);
     let decision = wanted.decide(&lists(&config, wanted.server), &call)?;
     let places: Vec<&RulePlace> =
         if rules.is_empty() { decision.places().collect() } else { rules.iter().collect() };

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ConfigError, ServerConfig, Surface, keys::Profile, tools::ToolChoice};
+use super::{ConfigError, ServerConfig, Surface, Toolset, keys::Profile, tools::ToolChoice};
 
 /// Maximum number of names of profiles in an error.
 const MAX_KNOWN_NAMES: usize = 20;
@@ -92,6 +92,24 @@ impl Profiles {
         self.get(name).is_some_and(|profile| profile.has(server, offer))
     }
 
+    /// Returns the choices of which one has each tool that hosts with this profile see in an offer,
+    /// which the profile contains; `None` if they see all. `toolsets` are those of a whole server.
+    pub(crate) fn choices(
+        &self,
+        profile: &ProfileName,
+        (server, offer): (&str, &str),
+        toolsets: &[Toolset],
+    ) -> Option<Vec<ToolChoice>> {
+        let profile = self.get(profile)?;
+        let choices = if server == offer {
+            choices_of(profile, server, toolsets)
+        } else {
+            let tools = profile.tools(server, offer).map(<[_]>::to_vec);
+            vec![ToolChoice { tools, within: None }]
+        };
+        (!choices.contains(&ToolChoice::default())).then_some(choices)
+    }
+
     /// Returns the config of a server as hosts see the server that choose no profile: disabled if
     /// the default profile lacks it.
     pub(crate) fn by_default<'a>(&self, server: &'a ServerConfig) -> Cow<'a, ServerConfig> {
@@ -108,8 +126,9 @@ impl Profiles {
         let Some(default) = &self.default else { return Cow::Borrowed(server) };
         let names = std::iter::once(default).chain(chosen);
         let profiles = names.filter_map(|name| self.get(name));
+        let toolsets = server.offer.extent.toolsets();
         let choices: Vec<ToolChoice> =
-            profiles.flat_map(|profile| choices_of(profile, server)).collect();
+            profiles.flat_map(|profile| choices_of(profile, &server.name, toolsets)).collect();
         let mut shown = server.clone();
         shown.enabled &= !choices.is_empty();
         if !choices.is_empty() && !choices.contains(&ToolChoice::default()) {
@@ -119,17 +138,17 @@ impl Profiles {
     }
 }
 
-/// Returns the tools of a server that a profile contains: of the whole server, and of toolsets.
-fn choices_of(profile: &Profile, server: &ServerConfig) -> Vec<ToolChoice> {
+/// Returns the tools of a server that a profile contains: those of its own key, and those of the
+/// keys of toolsets.
+fn choices_of(profile: &Profile, server: &str, toolsets: &[Toolset]) -> Vec<ToolChoice> {
     let chosen = |key: &str, within| {
         let tools = profile.servers.get(key)?.clone().filter(|tools| !tools.is_empty());
         Some(ToolChoice { tools, within })
     };
-    let toolsets = server.offer.extent.toolsets().iter();
-    let of_toolsets = toolsets.filter_map(|toolset| {
-        chosen(&toolset.full_name(&server.name), Some(toolset.tools.clone()))
-    });
-    chosen(&server.name, None).into_iter().chain(of_toolsets).collect()
+    let of_toolsets = toolsets
+        .iter()
+        .filter_map(|toolset| chosen(&toolset.full_name(server), Some(toolset.tools.clone())));
+    chosen(server, None).into_iter().chain(of_toolsets).collect()
 }
 
 #[cfg(test)]

@@ -122,6 +122,8 @@ impl<'a> RuleLists<'a> {
 pub(crate) enum NoException {
     #[error("the config has no rule {0} for this server")]
     NoRule(RulePlace),
+    #[error("the tool's name has characters that cannot be seen")]
+    Invisible,
     #[error("the rule {0} is not about this tool")]
     OtherTool(RulePlace),
     #[error("a rule for the tool would match other tools too: edit {0} by hand")]

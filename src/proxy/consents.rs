@@ -102,6 +102,18 @@ impl Consents {
         insert_bounded(&mut all.entry(principal).or_default().tools, call.tool);
     }
 
+    /// Returns whether the user has agreed to a single call that was not made yet.
+    pub(super) fn has_single_calls(&self, principal: Principal) -> bool {
+        self.by_principal.lock().get(&principal).is_some_and(|it| !it.calls.is_empty())
+    }
+
+    /// Forgets the consent to a single call.
+    pub(super) fn withdraw(&self, principal: Principal, call: &CallKey) {
+        if let Some(consents) = self.by_principal.lock().get_mut(&principal) {
+            consents.calls.remove(call);
+        }
+    }
+
     /// Forgets the consents to calls of servers that are not kept.
     pub(super) fn retain(&self, is_kept: impl Fn(ServerId) -> bool) {
         for consents in self.by_principal.lock().values_mut() {

@@ -332,7 +332,7 @@ impl ServerActor {
     }
 
     fn cancel_refresh(&mut self) {
-        self.shared.stale.note_read(self.shared.stale.cover());
+        self.shared.stale.note_read(self.shared.stale.cover(), true);
         self.refresh.running = None;
         self.postpone_expiry();
     }
@@ -378,7 +378,7 @@ impl ServerActor {
 
     fn begin_refresh(&mut self, kinds: ListKinds) {
         if !self.context.reads_lists {
-            return self.shared.stale.note_read(self.shared.stale.cover());
+            return self.shared.stale.note_read(self.shared.stale.cover(), false);
         }
         let Some(connection) = self.connection().cloned() else { return };
         let not_before = self.refresh.not_before;
@@ -399,6 +399,7 @@ impl ServerActor {
         cover: ReadingCover,
     ) {
         self.refresh.not_before = Instant::now() + MIN_REFRESH_INTERVAL;
+        let has_failed = outcome.is_err();
         match outcome {
             Ok(lists) => {
                 // True if the server has announced a change; false if the lists are read for
@@ -419,7 +420,7 @@ impl ServerActor {
                 self.postpone_expiry();
             }
         }
-        self.shared.stale.note_read(cover);
+        self.shared.stale.note_read(cover, has_failed);
     }
 
     fn first_attempt_over(&mut self) {

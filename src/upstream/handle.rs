@@ -195,11 +195,14 @@ impl Upstream {
     }
 
     /// Resolves when the lists of an awake server have been read since it was woken, and with the
-    /// changes that it has announced. A failed reading counts.
-    pub(crate) async fn lists_current(&self) {
-        if self.connected_era().is_some() {
-            self.0.stale.wait_until_current().await;
+    /// changes that it has announced. They are read once more if that has failed. Returns whether
+    /// they are known now.
+    pub(crate) async fn lists_current(&self) -> bool {
+        if self.connected_era().is_none() || self.0.stale.wait_until_current().await {
+            return true;
         }
+        self.0.stale.mark(ListKinds::TOOLS);
+        self.0.stale.wait_until_current().await
     }
 
     /// Sets the level of the log messages that a legacy server sends after every later start.

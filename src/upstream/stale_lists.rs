@@ -46,6 +46,13 @@ pub(super) struct ReadingCover {
     marked: u64,
 }
 
+/// A reading of the lists that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    cover: ReadingCover,
+    has_failed: bool,
+}
+
 /// The lists that a server has announced as changed, or that may have changed while it slept. A
 /// burst of announcements counts once.
 #[derive(Default)]
@@ -54,8 +61,7 @@ pub(super) struct StaleLists {
     marked: Notify,
     announced: AtomicU64,
     marked_count: AtomicU64,
-    /// What the last reading covers.
-    read: watch::Sender<ReadingCover>,
+    last_reading: watch::Sender<Reading>,
     /// Held while lists are merged: a refresh and a host's list request may happen at once.
     merging: Lock<()>,
 }
@@ -89,25 +95,34 @@ impl StaleLists {
 
     /// Returns whether a reading covers announcements that no earlier one does.
     pub(super) fn is_announced(&self, cover: ReadingCover) -> bool {
-        cover.announced > self.read.borrow().announced
+        cover.announced > self.last_reading.borrow().cover.announced
     }
 
-    /// Tells waiting tasks that a reading has ended, with or without success.
-    pub(super) fn note_read(&self, cover: ReadingCover) {
-        self.read.send_replace(cover);
+    /// Tells waiting tasks that a reading has ended.
+    pub(super) fn note_read(&self, cover: ReadingCover, has_failed: bool) {
+        self.last_reading.send_replace(Reading { cover, has_failed });
     }
 
     /// Resolves when a reading covers all announcements made so far.
     pub(super) async fn wait_until_read(&self) {
         let wanted = self.cover().announced;
         // Cannot fail, since `self` holds the sender.
-        let _ = self.read.subscribe().wait_for(|read| read.announced >= wanted).await;
+        let mut readings = self.last_reading.subscribe();
+        let _ = readings.wait_for(|reading| reading.cover.announced >= wanted).await;
     }
 
     /// Resolves when a reading covers all marks made so far, also that of a start after a sleep.
-    pub(super) async fn wait_until_current(&self) {
+    /// Returns whether it has succeeded.
+    pub(super) async fn wait_until_current(&self) -> bool {
         let wanted = self.cover().marked;
-        let _ = self.read.subscribe().wait_for(|read| read.marked >= wanted).await;
+        let covers = |reading: &Reading| reading.cover.marked >= wanted;
+        let last = *self.last_reading.borrow();
+        if covers(&last) {
+            return !last.has_failed;
+        }
+        let mut readings = self.last_reading.subscribe();
+        let read = readings.wait_for(covers).await;
+        read.is_ok_and(|reading| !reading.has_failed)
     }
 
     /// Waits until a list is marked as changed, and takes the marks.

@@ -348,26 +348,48 @@ async fn waking_call_does_not_reach_a_changed_tool() {
     }
 }
 
+/// Returns a dormouse with a server of which only the tools that change nothing may be called.
+fn read_only(home: &Path, wording: &str) -> Proxy {
+    let server = hybrid("a").set("env", json!({"FIXTURE_WORDING": wording}));
+    let policy = json!([
+        {"tools": "a/*", "when": {"readOnly": true}, "then": "allow"},
+        {"tools": "a/*", "then": "deny"},
+    ]);
+    Proxy::with([server]).at_home(home).set("policy", policy)
+}
+
+/// Has a dormouse learn the catalog of a server whose tool `shout` changes nothing.
+async fn learn_read_only(home: &Path) {
+    let mut host = read_only(home, "").serve().await;
+    assert!(host.use_tool("a/shout", json!({})).await["isError"].is_null());
+    learned(home).await;
+    host.end().await;
+}
+
 #[tokio::test]
 async fn waking_call_does_not_reach_a_tool_that_became_destructive() {
     let home = tempfile::tempdir().unwrap();
-    let proxy = |wording: &str| {
-        let server = hybrid("a").set("env", json!({"FIXTURE_WORDING": wording}));
-        let policy = json!([
-            {"tools": "a/*", "when": {"readOnly": true}, "then": "allow"},
-            {"tools": "a/*", "then": "deny"},
-        ]);
-        Proxy::with([server]).at_home(home.path()).set("policy", policy)
-    };
-    let mut host = proxy("").serve().await;
-    assert!(host.use_tool("a/shout", json!({})).await["isError"].is_null());
-    learned(home.path()).await;
-    host.end().await;
-
-    let mut host = proxy(" It writes.").serve().await;
-    asleep(&host, "a").await;
+    learn_read_only(home.path()).await;
+    let mut host = read_only(home.path(), " It writes.").serve().await;
     let denied = host.use_tool("a/shout", json!({})).await;
     assert!(text_of(&denied).contains("policy denies"), "{denied}");
+}
+
+#[tokio::test]
+async fn waking_call_is_refused_if_its_rule_needs_a_list_that_cannot_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    learn_read_only(home.path()).await;
+    let mut host = read_only(home.path(), " No list.").serve().await;
+    let calls = called(&host);
+    for _ in 0..2 {
+        let denied = host.use_tool("a/shout", json!({})).await;
+        assert!(text_of(&denied).contains("cannot be read"), "{denied}");
+    }
+    assert_eq!(called(&host), calls);
+}
+
+fn called(host: &Host) -> usize {
+    host.server_log("a").iter().filter(|line| line.starts_with("tools/call")).count()
 }
 
 #[tokio::test]

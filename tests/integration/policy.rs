@@ -225,6 +225,10 @@ async fn rule_that_changes_while_the_user_is_asked_is_obeyed() {
     host.reply(&question, decided("once")).await;
     let result = host.answer(id).await["result"].clone();
     assert!(text_of(&result).contains("denies"), "{result}");
+    reconfigure(&host, directory.path(), |config| config["policy"][0]["then"] = json!("ask")).await;
+    let (id, question) = ask_about_echo(&mut host, 2).await;
+    host.reply(&question, decided("no")).await;
+    assert_eq!(host.answer(id).await["result"]["isError"], true, "the consent was for one call");
     assert_eq!(called(&host, "a"), Vec::<String>::new());
 }
 

@@ -414,6 +414,26 @@ async fn profile_of_a_toolset_hides_the_rest_of_the_server() {
 }
 
 #[tokio::test]
+async fn profile_of_a_server_and_its_toolset_shows_the_tools_of_both() {
+    let profiles = json!({"p": {"servers": {"github": ["get_*"], "github/issues": ["list_*"]}}});
+    let proxy = |surface: &str| {
+        let proxy = Proxy::with([divided()]).set("surface", surface).set("settle", 0);
+        proxy.set("profiles", profiles.clone()).argument("--profile").argument("p")
+    };
+    let mut host = proxy("activate").serve().await;
+    host.call("activate_github", json!({})).await;
+    let names = host.tool_names().await;
+    let has = |name: &str| names.contains(&format!("github__{name}"));
+    assert!(has("get_issue") && has("get_pull") && has("list_issue"), "{names:?}");
+    assert!(!has("list_pull") && !has("label_issue"), "{names:?}");
+    let mut host = proxy("activate").serve().await;
+    host.call("activate_github_issues", json!({})).await;
+    let names = host.tool_names().await;
+    let own = names.iter().filter(|name| name.starts_with("github__"));
+    assert_eq!(own.collect::<Vec<_>>(), ["github__list_issue"], "{names:?}");
+}
+
+#[tokio::test]
 async fn endpoint_of_a_server_shows_the_whole_server() {
     let program = Proxy::with([divided()]).start_http();
     let mut host = program.host("/servers/github/mcp").await;

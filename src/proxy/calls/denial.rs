@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::{
+    base::visible,
     config::UserCommands,
     policy::{Decision, MalformedCall, NoException, ToolCall},
     proxy::events::PolicyEffect,
@@ -44,6 +45,8 @@ pub(in crate::proxy) enum Denial {
     Declined { tool: String },
     /// The server does not list the tool, so that its properties are not known.
     Unlisted { tool: String },
+    /// The list of the server cannot be read, and a rule depends on it.
+    ListUnread { server: String },
     /// The server may read another call than the rules do.
     Malformed { server: String, cause: MalformedCall },
 }
@@ -73,9 +76,13 @@ impl Denial {
         by_hand: Option<NoException>,
         commands: &UserCommands,
     ) -> Self {
+        let tool = judged.full_name();
         let remedy = match by_hand {
             Some(why) => Remedy::EditByHand(why),
-            None => Remedy::Run(commands.allow(&judged.full_name(), judged.decision.places())),
+            None if visible(&tool) != tool || tool.contains('\n') => {
+                Remedy::EditByHand(NoException::Invisible)
+            }
+            None => Remedy::Run(commands.allow(&tool, judged.decision.places())),
         };
         Self::CannotAsk { judged, remedy }
     }
@@ -86,6 +93,7 @@ impl Denial {
             Self::Setting { .. }
             | Self::Rule(_)
             | Self::Unlisted { .. }
+            | Self::ListUnread { .. }
             | Self::Malformed { .. } => PolicyEffect::Denied,
             Self::CannotAsk { .. } | Self::NotAnswered(_) | Self::ConsentsLost(_) => {
                 PolicyEffect::Unapproved
@@ -142,6 +150,11 @@ impl fmt::Display for Denial {
                 f,
                 "The tool {tool:?} is not in the list of its server, and the user's policy permits \
                     only tools that are"
+            ),
+            Self::ListUnread { server } => write!(
+                f,
+                "The list of tools of server {server:?} cannot be read, and the user's policy \
+                    depends on it. Nothing was called."
             ),
             Self::Malformed { server, cause } => write!(
                 f,
@@ -212,6 +225,7 @@ mod tests {
             Denial::ConsentsLost(judged(rule(), None)),
             Denial::Declined { tool: tool() },
             Denial::Unlisted { tool: tool() },
+            Denial::ListUnread { server: "a".to_owned() },
             Denial::Malformed { server: "a".to_owned(), cause: MalformedCall::Unnamed },
         ];
         let texts = denials.map(|denial| format!("{:?}: {denial}", denial.effect()));

@@ -18,17 +18,33 @@ use crate::{
     policy::{RuleLists, ToolCall},
     protocol::{ToolAnnotations, method},
     proxy::{
-        Fleet,
+        Fleet, Principal,
         consents::{CallKey, UsedConsent},
         events::PolicyEffect,
         instance::Instance,
     },
-    wire::Raw,
+    wire::{Raw, edit},
 };
 
 /// Maximum number of times that the user is asked about one call. A server that is replaced while
 /// the user is asked needs another consent.
 const MAX_QUESTIONS: usize = 3;
+
+/// The right to send a call, as it was judged before its server was awake.
+pub(super) struct Permission {
+    config: ConfigInForce,
+    /// The tool as it was judged, if the verdict depends on what the server declares about it.
+    declared: Option<DeclaredTool>,
+    /// The consent of the user that the sending uses up, if a rule demands one.
+    consent: Option<CallKey>,
+}
+
+/// What a server declares about a tool; `None` if it does not list the tool.
+#[derive(PartialEq)]
+struct DeclaredTool {
+    name: String,
+    annotations: Option<ToolAnnotations>,
+}
 
 /// The parts of the config by which a call is judged.
 struct ConfigInForce {
@@ -56,13 +72,16 @@ pub(super) async fn permit(
     fleet: &Fleet,
     call: &Call<'_>,
     recorder: &Recorder,
-) -> Result<(), ForwardError> {
+) -> Result<Permission, ForwardError> {
     let mut questions = 0;
     let mut is_tool_list_read = false;
     loop {
         let config = ConfigInForce::of(fleet, call.server);
+        let declared = DeclaredTool::of(fleet, call, &config, None);
         let asked = match judge(fleet, call, &config, None)? {
-            Judgement::Allowed => return Ok(()),
+            Judgement::Allowed => {
+                return Ok(Permission { config, declared, consent: None });
+            }
             Judgement::Unlisted(_) if !is_tool_list_read => {
                 is_tool_list_read = true;
                 read_tool_list(fleet, call).await?;
@@ -72,7 +91,7 @@ pub(super) async fn permit(
             Judgement::NeedsConsent(asked) => asked,
         };
         if fleet.calls.consents.has(call.caller.host.principal(), &asked.key) {
-            return Ok(());
+            return Ok(Permission { config, declared, consent: Some(asked.key) });
         }
         if questions == MAX_QUESTIONS {
             return Err(Denial::ConsentsLost(asked.judged()).into());
@@ -92,24 +111,81 @@ pub(super) async fn permit(
 pub(super) async fn confirm(
     fleet: &Fleet,
     call: &Call<'_>,
+    permission: &Permission,
     instance: Instance,
     recorder: &Recorder,
 ) -> Result<UsedConsent, ForwardError> {
     let config = ConfigInForce::of(fleet, call.server);
-    if call.requires_read_only || config.rules_for(call).depend_on_hints() {
-        // A tool may have become destructive while its server slept.
-        upstream(fleet, instance).lists_current().await;
+    // A tool may have become destructive while its server slept.
+    if depends_on_list(call, &config) && !upstream(fleet, instance).lists_current().await {
+        return Err(Denial::ListUnread { server: config.server.name.clone() }.into());
     }
-    let key = match judge(fleet, call, &config, Some(instance))? {
-        Judgement::Allowed => return Ok(UsedConsent::default()),
-        Judgement::NeedsConsent(asked) => asked.key,
-        // The list of a server that was replaced is read first.
-        Judgement::Unlisted(_) => return Err(ForwardError::Superseded),
+    let config = ConfigInForce::of(fleet, call.server);
+    let declared = DeclaredTool::of(fleet, call, &config, Some(instance));
+    let is_unchanged = permission.config.is_same(&config) && permission.declared == declared;
+    let consent = if is_unchanged {
+        permission.consent.clone()
+    } else {
+        match judge(fleet, call, &config, Some(instance))? {
+            Judgement::Allowed => None,
+            Judgement::NeedsConsent(asked) => Some(asked.key),
+            // The list of a server that was replaced is read first.
+            Judgement::Unlisted(_) => return Err(ForwardError::Superseded),
+        }
     };
+    let Some(key) = consent else { return Ok(UsedConsent::default()) };
     let principal = call.caller.host.principal();
     let used = fleet.calls.consents.take(principal, &key).ok_or(ForwardError::Superseded)?;
     recorder.note_policy(PolicyEffect::Approved);
     Ok(used)
+}
+
+/// Returns whether the verdict on a call depends on what the server declares about its tools.
+fn depends_on_list(call: &Call<'_>, config: &ConfigInForce) -> bool {
+    call.method == method::TOOLS_CALL
+        && (call.requires_read_only || config.rules_for(call).depend_on_hints())
+}
+
+impl DeclaredTool {
+    /// Returns the tool of a call if the verdict depends on its declaration.
+    fn of(
+        fleet: &Fleet,
+        call: &Call<'_>,
+        config: &ConfigInForce,
+        instance: Option<Instance>,
+    ) -> Option<Self> {
+        if !depends_on_list(call, config) {
+            return None;
+        }
+        let name = edit::get_str(call.params.as_ref()?, "name")?;
+        Some(Self { annotations: annotations(fleet, call.server, instance, &name), name })
+    }
+}
+
+/// Withdraws the consent to a single call, if it was not used up: the user has agreed to this
+/// call, and not to a later one.
+pub(super) fn withdraw(fleet: &Fleet, call: &JudgedCall) {
+    let JudgedCall { principal, server, params: Some(params) } = call else { return };
+    if fleet.calls.consents.has_single_calls(*principal) {
+        let config = ConfigInForce::of(fleet, *server);
+        if let Ok(call) = ToolCall::read(&config.server.name, params) {
+            fleet.calls.consents.withdraw(*principal, &CallKey::of(config.instance, &call));
+        }
+    }
+}
+
+/// The parts of a call by which its consent is found.
+pub(super) struct JudgedCall {
+    principal: Principal,
+    server: ServerId,
+    params: Option<Raw>,
+}
+
+impl JudgedCall {
+    pub(super) fn of(call: &Call<'_>) -> Self {
+        let params = call.params.clone().filter(|_| call.method == method::TOOLS_CALL);
+        Self { principal: call.caller.host.principal(), server: call.server, params }
+    }
 }
 
 impl ConfigInForce {
@@ -119,6 +195,10 @@ impl ConfigInForce {
         let slot = roster.slot(server);
         let instance = Instance::shared(server, slot.version);
         Self { settings, server: slot.config.clone(), instance }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.settings, &other.settings) && Arc::ptr_eq(&self.server, &other.server)
     }
 
     /// Returns the rules that apply to a call.

@@ -8,7 +8,7 @@ use super::{
     lease::lease,
     leased_request::{LeasedRequest, Sent},
     logins::{self, AskLogin},
-    permit::{confirm, permit},
+    permit::{JudgedCall, confirm, permit, withdraw},
     pin_check::check_pins,
     recorder::Recorder,
     send::send,
@@ -37,12 +37,17 @@ pub(in crate::proxy) async fn answer(fleet: &Fleet, call: Call<'_>) -> Outcome {
 /// question that the host gets in its place.
 pub(in crate::proxy) async fn run(fleet: &Fleet, call: Call<'_>) -> Result<Outcome, ForwardError> {
     let recorder = Recorder::begin(fleet, &call);
+    let judged = JudgedCall::of(&call);
     let answered = match attempt(fleet, call, &recorder).await {
         // The record ends with the parked call.
         Ok(Sent::Parked(question)) => return Ok(Ok(question)),
         Ok(Sent::Answered(outcome)) => Ok(outcome),
         Err(error) => Err(error),
     };
+    // A call that is evaluated again, or about which the user is asked, may still use it.
+    if !matches!(answered, Err(ForwardError::Superseded | ForwardError::Asks(_))) {
+        withdraw(fleet, &judged);
+    }
     recorder.finish(&answered);
     answered
 }
@@ -96,7 +101,7 @@ async fn attempt(
     recorder: &Recorder,
 ) -> Result<Sent, ForwardError> {
     authorize(&fleet.servers, call.server, call.feature)?;
-    permit(fleet, &call, recorder).await?;
+    let permission = permit(fleet, &call, recorder).await?;
     let connection = std::mem::replace(&mut call.connection, Connection::OfCaller);
     let Call { server, caller, method, .. } = call;
     let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
@@ -105,7 +110,7 @@ async fn attempt(
         LeasedRequest { fleet, lease, instance, caller, method, answered_as: method, recorder }
     };
     if let Connection::Given(instance, lease) = connection {
-        let _ = confirm(fleet, &call, instance, recorder).await?;
+        let _ = confirm(fleet, &call, &permission, instance, recorder).await?;
         return send(leased(instance, lease), call.params, None).await.map_err(failed);
     }
     let mut last = CallError::NotSent;
@@ -114,7 +119,7 @@ async fn attempt(
         if let Some(request) = &call.pin_checked {
             Box::pin(check_pins(fleet, request, caller, instance)).await?;
         }
-        let used = confirm(fleet, &call, instance, recorder).await?;
+        let used = confirm(fleet, &call, &permission, instance, recorder).await?;
         match send(leased(instance, lease), call.params.clone(), None).await {
             Err(cause) if is_unread(&cause) => {
                 fleet.calls.consents.give_back(used);
