@@ -158,8 +158,8 @@ impl<'a> View<'a> {
         let name = self.snapshot.offers[offer].server_name();
         match why {
             WithheldReason::SwitchedOff => failure(format!(
-                "The tool {tool:?} of server {name:?} is disabled in the config of dormouse, or left \
-                    out by the profile"
+                "The tool {tool:?} of server {name:?} is disabled in the config of dormouse, or \
+                    left out by the profile"
             )),
             WithheldReason::Changed => {
                 let result = failed(changed_tool_message(name, tool, self.commands()));
