@@ -15,6 +15,7 @@
 //!   notifications and questions.
 //! - [`surface`]: the tools that a host sees, as a pure function of snapshot, settings and request.
 //! - [`policy`]: the verdict of a config's rules on a call of a tool.
+//! - [`script`]: scripts of agents, run by a process of their own, and the messages to it.
 //! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, and the
 //!   process or HTTP exchange that carries its connection.
 //! - [`peer`]: a JSON-RPC peer over any wire.
@@ -55,6 +56,7 @@ mod peer;
 mod policy;
 mod protocol;
 mod proxy;
+mod script;
 mod store;
 mod surface;
 mod telemetry;

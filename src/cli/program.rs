@@ -27,7 +27,7 @@ use super::{
 };
 #[cfg(unix)]
 use crate::daemon::{self, LAUNCHER_ARGUMENT};
-use crate::{demo as embedded, upstream::watchdog};
+use crate::{demo as embedded, script, upstream::watchdog};
 
 /// Runs the program and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -37,6 +37,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(watchdog::ARGUMENT) => {
             let mark = arguments.get(2).and_then(|mark| mark.to_str()).unwrap_or_default();
             watchdog::run(mark, std::io::stdin().lock());
+            return ExitCode::SUCCESS;
+        }
+        Some(script::ARGUMENT) => {
+            script::run_worker(std::io::stdin().lock(), std::io::stdout().lock());
             return ExitCode::SUCCESS;
         }
         Some(embedded::SERVER_ARGUMENT) => {

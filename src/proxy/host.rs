@@ -114,6 +114,8 @@ pub(crate) struct Caller {
     pub(super) beats: Arc<AtomicU32>,
     /// The least severe log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,
+    /// True if a script of the host makes the request.
+    pub(super) is_script: bool,
     /// The request of a modern host as received; dormouse recognizes its retry by it.
     pub request: Option<Arc<Request>>,
 }
@@ -139,6 +141,7 @@ impl Caller {
             progress_token,
             span: None,
             beats: Arc::default(),
+            is_script: false,
             log_level,
             request,
         }
@@ -156,6 +159,10 @@ impl Caller {
     /// at most `settle`. Hosts build the model's next request from the list that they have when a
     /// result arrives.
     pub(super) async fn await_tool_list(&self, announced: u64, settle: Duration) {
+        if self.is_script {
+            // Scripts need no list.
+            return;
+        }
         let _ = tokio::time::timeout(settle, self.host.tool_list_fetched(announced)).await;
     }
 

@@ -37,7 +37,8 @@ enum CalledBy<'a> {
 struct Bounding<'a> {
     fleet: &'a Fleet,
     viewer: Viewer,
-    server: ServerId,
+    /// `None` for the value of a script.
+    server: Option<ServerId>,
     called_by: CalledBy<'a>,
 }
 
@@ -50,9 +51,21 @@ pub(super) async fn bound(
     params: &Raw,
     outcome: Outcome,
 ) -> Outcome {
+    if caller.is_script {
+        // A script reads the whole, and returns what its host gets.
+        return outcome;
+    }
     let called_by = CalledBy::Params(params);
-    let bounding = Bounding { fleet, viewer: caller.viewer(), server, called_by };
+    let bounding = Bounding { fleet, viewer: caller.viewer(), server: Some(server), called_by };
     Ok(bounding.answer(caller, outcome?).await)
+}
+
+/// Returns what a host gets of the result of its script.
+pub(super) async fn bound_script(fleet: &Fleet, caller: &Caller, result: Raw) -> Raw {
+    let params = Raw::empty_object();
+    let called_by = CalledBy::Params(&params);
+    let bounding = Bounding { fleet, viewer: caller.viewer(), server: None, called_by };
+    bounding.answer(caller, result).await
 }
 
 /// Returns what a host gets of the answer to a request about a task, which may contain the result
@@ -66,7 +79,12 @@ pub(super) async fn bound_in_task(
     outcome: Outcome,
 ) -> Outcome {
     let answer = outcome?;
-    let bounding = Bounding { fleet, viewer: caller.viewer(), server, called_by: CalledBy::Task };
+    let bounding = Bounding {
+        fleet,
+        viewer: caller.viewer(),
+        server: Some(server),
+        called_by: CalledBy::Task,
+    };
     match (method, caller.client.era) {
         (method::TASKS_RESULT, Era::Legacy) => Ok(bounding.answer(caller, answer).await),
         (method::TASKS_GET, Era::Modern) if bounding.may_be_cut(&answer) => {
@@ -88,7 +106,7 @@ pub(super) fn tell_of_task(
     params: Raw,
 ) {
     let viewer = Viewer::of(host.as_ref());
-    let bounding = Bounding { fleet, viewer, server, called_by: CalledBy::Task };
+    let bounding = Bounding { fleet, viewer, server: Some(server), called_by: CalledBy::Task };
     let result = Some(&params).filter(|params| bounding.may_be_cut(params));
     let Some(result) = result.and_then(|params| edit::get(params, RESULT)) else {
         return host.task_updated(shown, &params);
@@ -97,7 +115,8 @@ pub(super) fn tell_of_task(
     let (viewer, shown) = (bounding.viewer, shown.to_owned());
     let tasks = fleet.context.tasks.clone();
     tasks.spawn(async move {
-        let bounding = Bounding { fleet: &fleet, viewer, server, called_by: CalledBy::Task };
+        let bounding =
+            Bounding { fleet: &fleet, viewer, server: Some(server), called_by: CalledBy::Task };
         let (result, _) = bounding.cut(result).await;
         host.task_updated(&shown, &edit::set(&params, RESULT, &result));
     });
@@ -141,9 +160,10 @@ impl Bounding<'_> {
 
     /// Returns the number of bytes above which results of the server are cut for the host.
     fn limit(&self) -> Option<usize> {
+        let Some(server) = self.server else { return Some(DEFAULT_MAX_BYTES) };
         let endpoint = &self.viewer.endpoint;
         let promises_fidelity = endpoint.only.is_some() || endpoint.surface == Surface::Direct;
-        match self.fleet.servers.config(self.server).settings.max_result_bytes {
+        match self.fleet.servers.config(server).settings.max_result_bytes {
             ResultLimit::Default => (!promises_fidelity).then_some(DEFAULT_MAX_BYTES),
             ResultLimit::Off => None,
             ResultLimit::Bytes(limit) => Some(limit.get()),
@@ -161,10 +181,13 @@ impl Bounding<'_> {
         let Some(Cut { preview, is_kept }) = cutting.await else {
             return (result, false);
         };
-        let server = &self.fleet.servers.config(self.server).name;
         let withheld = result.len().saturating_sub(preview.len());
-        tracing::debug!(server, bytes = result.len(), withheld, "cut a large result");
-        self.fleet.events.cut_result(server, withheld);
+        let server = self.server.map(|server| self.fleet.servers.config(server));
+        let name = server.as_ref().map(|config| config.name.as_str());
+        tracing::debug!(server = name, bytes = result.len(), withheld, "cut a large result");
+        if let Some(name) = name {
+            self.fleet.events.cut_result(name, withheld);
+        }
         let is_new = is_kept && self.fleet.board.note_cut(principal) && is_listed;
         if is_new {
             let changes = Changes { tools: true, ..Changes::default() };
@@ -202,7 +225,8 @@ impl Bounding<'_> {
                 matches!(resolved, ToolResolution::Tool(at) if declares(tools.tool(at).1))
             }
             CalledBy::Task => {
-                let mut offers = snapshot.offers_of(self.server);
+                let offers = self.server.into_iter().flat_map(|it| snapshot.offers_of(it));
+                let mut offers = offers;
                 offers.any(|(_, offer)| {
                     let exposed = offer.exposed();
                     exposed.is_some_and(|it| it.catalog.tools.iter().any(declares))

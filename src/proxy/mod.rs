@@ -45,6 +45,7 @@ mod resources;
 mod results;
 mod router;
 mod rule_writer;
+mod scripts;
 mod servers;
 mod span;
 mod streams;

@@ -1,10 +1,13 @@
 //! `tools/call`: evaluated by the surface, answered by dormouse or by a server.
 
+use futures_util::future::BoxFuture;
+
 use super::{
     Caller, Fleet,
     calls::{self, AskLogin, Call, EvaluatedRequest, ForwardError, own_result, shape},
     catalogs, known_tasks, large_results,
     loading::load_offer,
+    scripts,
 };
 use crate::{
     catalog::{OfferId, ServerId},
@@ -59,6 +62,9 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
             },
             Action::Recall => Box::pin(catalogs::learn_all(fleet)).await,
             Action::Index => {}
+            Action::RunScript(script) => {
+                break Box::pin(scripts::run_script(fleet, caller, script, call_of_script)).await;
+            }
             Action::ReadResult { id, part } => {
                 let read = Box::pin(large_results::read_part(fleet, caller, id, part)).await;
                 break Ok(own_result(caller, read));
@@ -71,6 +77,22 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
         caller.await_tool_list(announced, fleet.settings().loading.settle).await;
     }
     outcome
+}
+
+/// Answers a call that a script makes, or goes on with one about which the user was asked.
+fn call_of_script<'a>(
+    fleet: &'a Fleet,
+    caller: &'a Caller,
+    params: &'a Raw,
+) -> BoxFuture<'a, Outcome> {
+    Box::pin(async move {
+        if caller.request.is_some()
+            && let Some(resumed) = fleet.asking.resume(caller).await
+        {
+            return resumed;
+        }
+        call_tool(fleet, caller, &fleet.asking.without_answers(params.clone())).await
+    })
 }
 
 /// Returns how often an action is tried. A reload of the config undoes what was read from disk.
@@ -87,7 +109,7 @@ fn final_result(fleet: &Fleet, action: Action) -> Raw {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
         Action::Load { offer } => without_tool(fleet, offer.server()),
         Action::Forward { server, .. } => without_tool(fleet, server),
-        Action::Recall | Action::Index | Action::ReadResult { .. } => {
+        Action::Recall | Action::Index | Action::ReadResult { .. } | Action::RunScript(_) => {
             failed("cannot read the catalogs of the servers")
         }
     }

@@ -1,6 +1,6 @@
 //! The ways to proceed with a call, and the results that dormouse composes itself.
 
-use super::result_part::ResultPart;
+use super::{result_part::ResultPart, wanted_script::WantedScript};
 use crate::{
     base::is_hidden,
     catalog::{OfferId, ServerId},
@@ -31,6 +31,8 @@ pub(crate) enum Action {
         /// True if the agent demands that the tool is marked as read-only.
         requires_read_only: bool,
     },
+    /// A run of a script, whose value is the result.
+    RunScript(Box<WantedScript>),
     /// A read of a result that was cut.
     ReadResult { id: String, part: ResultPart },
 }

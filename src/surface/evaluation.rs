@@ -3,7 +3,7 @@
 use super::{
     View,
     action::{Action, failure},
-    activate, direct, discover, groups, load, own_tools, read_result,
+    activate, direct, discover, groups, load, own_tools, read_result, run_script,
 };
 use crate::{
     catalog::{Presence, ToolResolution},
@@ -14,12 +14,14 @@ use crate::{
 impl View<'_> {
     /// Returns the `tools` of `tools/list`.
     pub(crate) fn tools(self) -> Vec<Raw> {
-        match self.surface {
+        let mut tools = match self.surface {
             Surface::Discover => discover::tools(self),
             Surface::Activate => activate::tools(self),
             Surface::Groups => groups::tools(self),
             Surface::Direct => direct::tools(self),
-        }
+        };
+        tools.extend(run_script::listed(self));
+        tools
     }
 
     /// Returns the `instructions` for the handshake: the usage of this surface, and the servers.
@@ -63,6 +65,7 @@ impl View<'_> {
             own_tools::CALL_DYNAMIC_TOOL => {
                 Some(groups::call_dynamic_tool(self, params, &arguments))
             }
+            own_tools::RUN_SCRIPT => run_script::run_script(self, &arguments),
             own_tools::READ_RESULT => Some(read_result::read_result(&arguments)),
             _ => activate::activate(self, &name),
         };

@@ -75,6 +75,7 @@ fn settings(choices: &mut Choices<'_>) -> Settings {
         listing: choices.one_of(&[Listing::Growing, Listing::Stable]),
         description_budget: Some(choices.one_of(&[2048, 300, 100, 16])),
         split_calls: choices.one_of(&[false, true]),
+        scripts: choices.one_of(&[false, true]),
         ..ListSettings::default()
     };
     Settings { lists, ..Settings::default() }
@@ -211,7 +212,11 @@ fn check_call(view: View<'_>, params: &Raw) {
             assert!(exposed.catalog.tools.iter().any(|tool| tool.name == name));
         }
         Action::Reexamine { result, .. } => check_json(&result),
-        Action::Load { .. } | Action::Recall | Action::Index | Action::ReadResult { .. } => {}
+        Action::Load { .. }
+        | Action::Recall
+        | Action::Index
+        | Action::ReadResult { .. }
+        | Action::RunScript(_) => {}
     }
 }
 

@@ -20,13 +20,16 @@ mod near_misses;
 mod own_tools;
 mod read_result;
 mod result_part;
+mod run_script;
 mod section;
 mod text;
 mod toolsets;
 mod view;
+mod wanted_script;
 
 pub(crate) use action::{Action, failed};
 pub(crate) use own_tools::{calling_tool, calls_another};
 pub(crate) use read_result::ReadForm;
 pub(crate) use result_part::ResultPart;
 pub(crate) use view::{Apps, View};
+pub(crate) use wanted_script::WantedScript;

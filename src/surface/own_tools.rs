@@ -9,6 +9,7 @@ pub(super) const LOAD_MCP: &str = "load_mcp";
 pub(super) const GET_DYNAMIC_TOOLS: &str = "get_dynamic_tools";
 pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
 pub(super) const READ_RESULT: &str = "read_result";
+pub(super) const RUN_SCRIPT: &str = "run_script";
 pub(super) const ACTIVATE_PREFIX: &str = "activate_";
 
 /// The name before dormouse's own tools where they are called like the tools of a server.
@@ -26,6 +27,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
         GET_DYNAMIC_TOOLS,
         CALL_DYNAMIC_TOOL,
         READ_RESULT,
+        RUN_SCRIPT,
     ];
     ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     (
         "cli",
         &[
@@ -16,6 +16,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "proxy",
             "surface",
             "policy",
+            "script",
             "upstream",
             "peer",
             "auth",
@@ -39,11 +40,12 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     (
         "proxy",
         &[
-            "surface", "policy", "upstream", "peer", "auth", "protocol", "wire", "catalog",
-            "config", "store", "base",
+            "surface", "policy", "script", "upstream", "peer", "auth", "protocol", "wire",
+            "catalog", "config", "store", "base",
         ],
     ),
     ("policy", &["config", "protocol", "wire", "base"]),
+    ("script", &["wire", "base"]),
     ("surface", &["policy", "catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),

@@ -26,6 +26,9 @@ pub struct ListSettings {
     /// `true` adds `use_readonly_tool`, which calls only tools that are marked as read-only.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub split_calls: bool,
+    /// `true` adds `run_script`, by which an agent calls many tools in one turn.
+    #[schemars(extend("x-class" = AT_ONCE))]
+    pub scripts: bool,
 }
 
 impl Default for ListSettings {
@@ -36,6 +39,7 @@ impl Default for ListSettings {
             always_load: AlwaysLoad::Meta,
             description_budget: Some(2048),
             split_calls: false,
+            scripts: false,
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use http_settings::HttpSettings;
 pub(super) use key_class::CLASS;
 #[cfg(test)]
 pub(super) use key_class::ChangeEffect;
-pub(super) use limits::Limits;
+pub(crate) use limits::Limits;
 pub(crate) use list_settings::{AlwaysLoad, ListSettings, Listing, Surface};
 pub(crate) use load_settings::{LoadSettings, Loads};
 pub(crate) use oauth_entry::Grant;

@@ -1,0 +1,282 @@
+//! One run of a script: its worker, and the calls that it has made.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use serde_json::{json, value::RawValue};
+
+use super::{
+    CallTool,
+    answer::{Answered, failed_script, read_answer, script_result},
+    made_call::{CallKind, CallOutcome, MadeCall},
+    tool_spelling::spelled,
+};
+use crate::{
+    config::Limits,
+    protocol::{Era, method},
+    proxy::{Caller, Fleet, asking::HostQuestion},
+    script::{FromWorker, Request, Start, ToWorker, WorkerError, WorkerProcess},
+    surface::WantedScript,
+    wire::{Outcome, Raw, Request as HostRequest, edit},
+};
+
+/// Maximum number of calls at once.
+const MAX_AT_ONCE: usize = 8;
+
+/// The state of a script that has made no more progress by itself.
+pub(super) enum Step {
+    /// It has ended, with this result.
+    Ended(Raw),
+    /// Calls of it need answers of the user of a modern host.
+    Asks,
+}
+
+pub(super) struct ScriptRun {
+    worker: WorkerProcess,
+    code: String,
+    max_calls: usize,
+    /// The number of bytes of the log and of the value that are taken of a worker.
+    max_output: usize,
+    /// The number of requests without an answer.
+    unanswered: usize,
+    made: Vec<MadeCall>,
+    log: Vec<String>,
+    /// Calls that can be made, or repeated with the user's answers.
+    ready: VecDeque<ScriptCall>,
+    /// Calls that need answers of the user.
+    asking: Vec<AskingCall>,
+    /// True while the worker waits for an answer.
+    is_worker_waiting: bool,
+}
+
+/// A request of a script, as a call of a tool.
+struct ScriptCall {
+    /// The id by which the worker knows it.
+    id: u32,
+    /// Its position among the calls made.
+    position: usize,
+    kind: CallKind,
+    /// The `params` of the `tools/call`.
+    params: Raw,
+}
+
+/// A call that the user is asked about.
+struct AskingCall {
+    call: ScriptCall,
+    state: Option<Raw>,
+    questions: Vec<(String, HostQuestion)>,
+}
+
+type OpenCalls<'a> = FuturesUnordered<BoxFuture<'a, (ScriptCall, Outcome)>>;
+
+impl ScriptRun {
+    /// Starts the worker of a script.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(super) fn start(script: &WantedScript, limits: &Limits) -> Result<Self, WorkerError> {
+        let worker = WorkerProcess::start()?;
+        let input = RawValue::from_string(script.input.to_string());
+        worker.send(&ToWorker::Start(Box::new(Start {
+            code: script.code.clone(),
+            input: input.expect("a value is JSON"),
+            memory: limits.script_memory * 1_000_000,
+            own_time_ms: u64::try_from(limits.script_time.as_millis()).unwrap_or(u64::MAX),
+            output: limits.script_output,
+            at_once: u32::try_from(MAX_AT_ONCE).expect("a small number"),
+        })));
+        Ok(Self {
+            worker,
+            code: script.code.clone(),
+            max_calls: limits.script_calls,
+            // A character has up to six bytes of JSON.
+            max_output: limits.script_output.saturating_mul(6),
+            unanswered: 0,
+            made: Vec::new(),
+            log: Vec::new(),
+            ready: VecDeque::new(),
+            asking: Vec::new(),
+            is_worker_waiting: false,
+        })
+    }
+
+    /// Goes on until the script has ended, or can only go on with answers of the user.
+    pub(super) async fn advance(&mut self, fleet: &Fleet, caller: &Caller, call: CallTool) -> Step {
+        let mut open: OpenCalls<'_> = FuturesUnordered::new();
+        loop {
+            while open.len() < MAX_AT_ONCE
+                && let Some(next) = self.ready.pop_front()
+            {
+                open.push(make(fleet, caller.clone(), next, call));
+            }
+            if self.is_worker_waiting && open.is_empty() && !self.asking.is_empty() {
+                return Step::Asks;
+            }
+            tokio::select! {
+                message = self.worker.next() => match message {
+                    Ok(message) => {
+                        if let Some(result) = self.take(fleet, caller, message) {
+                            return Step::Ended(result);
+                        }
+                    }
+                    Err(error) => return Step::Ended(self.failed(&error.to_string(), None)),
+                },
+                Some((call, outcome)) = open.next(), if !open.is_empty() => {
+                    self.deliver(call, outcome);
+                }
+            }
+        }
+    }
+
+    /// Takes a message of the worker. Returns the result if the script has ended.
+    fn take(&mut self, fleet: &Fleet, caller: &Caller, message: FromWorker) -> Option<Raw> {
+        match message {
+            FromWorker::Ready => {}
+            FromWorker::Waiting => self.is_worker_waiting = true,
+            FromWorker::Log { text } => {
+                if let Some(left) = self.max_output.checked_sub(text.len() + 1) {
+                    self.max_output = left;
+                    self.log.push(text);
+                }
+            }
+            FromWorker::Request { .. } if self.unanswered == MAX_AT_ONCE => {
+                return Some(self.failed("the interpreter has made too many requests", None));
+            }
+            FromWorker::Request { id, request } => {
+                self.unanswered += 1;
+                self.take_request(fleet, caller, id, request);
+            }
+            FromWorker::Done { value }
+                if value.as_ref().is_some_and(|it| it.get().len() > self.max_output) =>
+            {
+                return Some(self.failed("the value of the script is too long", None));
+            }
+            FromWorker::Done { value } => {
+                let value = value.as_ref().map(|value| value.get());
+                return Some(script_result(value, &self.made, &self.log));
+            }
+            FromWorker::Failed(failure) => {
+                return Some(self.failed(&failure.message, failure.place));
+            }
+        }
+        None
+    }
+
+    fn failed(&self, message: &str, place: Option<crate::script::Place>) -> Raw {
+        failed_script(message, place, &self.code, &self.made, &self.log)
+    }
+
+    fn take_request(&mut self, fleet: &Fleet, caller: &Caller, id: u32, request: Request) {
+        if self.made.len() >= self.max_calls {
+            let message = format!("a script can make at most {} calls", self.max_calls);
+            return self.answer(&ToWorker::Refusal { id, message });
+        }
+        let raw = |value: Box<RawValue>| Raw::parse(String::from(Box::<str>::from(value)));
+        let lookup = |arguments: serde_json::Value| {
+            let params = json!({"name": "discover_tool", "arguments": arguments});
+            (CallKind::Lookup, Raw::encode(&params))
+        };
+        let used = |name: &str, arguments: Box<RawValue>| {
+            let input = raw(arguments).unwrap_or_else(|_| Raw::empty_object());
+            let arguments = Raw::encode(&json!({"tool_name": name}));
+            let arguments = edit::set(&arguments, "tool_input", &input);
+            let params = Raw::encode(&json!({"name": "use_tool"}));
+            (CallKind::Tool, edit::set(&params, "arguments", &arguments))
+        };
+        let (name, (kind, params)) = match request {
+            Request::Call { server, tool, arguments } => {
+                let name = spelled(fleet, caller, &server, &tool);
+                let params = used(&name, arguments);
+                (name, params)
+            }
+            Request::CallNamed { name, arguments } => {
+                let params = used(&name, arguments);
+                (name, params)
+            }
+            Request::Search { query } => {
+                ("tools.search".to_owned(), lookup(json!({"query": query, "detail": "full"})))
+            }
+            Request::Describe { name } => {
+                ("tools.describe".to_owned(), lookup(json!({"tool_name": name})))
+            }
+        };
+        let position = self.made.len();
+        self.made.push(MadeCall { name, outcome: CallOutcome::Open });
+        self.ready.push_back(ScriptCall { id, position, kind, params });
+    }
+
+    /// Gives the worker the outcome of a call, or keeps the call until the user has answered.
+    fn deliver(&mut self, call: ScriptCall, outcome: Outcome) {
+        let id = call.id;
+        let (message, outcome) = match read_answer(call.kind, outcome) {
+            Answered::Value(value) => {
+                let value = RawValue::from_string(value.to_string()).expect("a value is JSON");
+                (ToWorker::Answer { id, value }, CallOutcome::Done)
+            }
+            Answered::Refusal(message) => (ToWorker::Refusal { id, message }, CallOutcome::Failed),
+            Answered::Asks { state, questions } => {
+                return self.asking.push(AskingCall { call, state, questions });
+            }
+        };
+        self.made[call.position].outcome = outcome;
+        self.answer(&message);
+    }
+
+    fn answer(&mut self, message: &ToWorker) {
+        self.unanswered -= 1;
+        self.is_worker_waiting = false;
+        self.worker.send(message);
+    }
+
+    /// Returns the questions of all calls for the user, each under a key of its own.
+    pub(super) fn questions(&self) -> Vec<(String, HostQuestion)> {
+        let of_call = |asking: &AskingCall| {
+            let id = asking.call.id;
+            let questions = asking.questions.clone().into_iter();
+            questions
+                .map(move |(key, question)| (format!("{id}.{key}"), question))
+                .collect::<Vec<_>>()
+        };
+        self.asking.iter().flat_map(of_call).collect()
+    }
+
+    /// Takes the user's answers: the calls are made again with them.
+    pub(super) fn take_answers(&mut self, responses: &Raw) {
+        for AskingCall { mut call, state, questions } in std::mem::take(&mut self.asking) {
+            let mut answers = Raw::empty_object();
+            for (key, _) in questions {
+                if let Some(answer) = edit::get(responses, &format!("{}.{key}", call.id)) {
+                    answers = edit::set(&answers, &key, &answer);
+                }
+            }
+            call.params = edit::set(&call.params, "inputResponses", &answers);
+            if let Some(state) = state {
+                call.params = edit::set(&call.params, "requestState", &state);
+            }
+            self.ready.push_back(call);
+        }
+    }
+}
+
+/// Makes a call as if the host of the script made it.
+fn make(
+    fleet: &Fleet,
+    mut caller: Caller,
+    made: ScriptCall,
+    call: CallTool,
+) -> BoxFuture<'_, (ScriptCall, Outcome)> {
+    caller.is_script = true;
+    if caller.client.era == Era::Modern {
+        let request = HostRequest {
+            id: caller.id.clone(),
+            method: method::TOOLS_CALL.to_owned(),
+            params: Some(made.params.clone()),
+        };
+        caller.request = Some(Arc::new(request));
+    }
+    async move {
+        let outcome = call(fleet, &caller, &made.params).await;
+        (made, outcome)
+    }
+    .boxed()
+}

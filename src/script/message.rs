@@ -1,0 +1,100 @@
+//! The messages between a worker and the process that has started it: one JSON text on each line.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A message to a worker. The first one is [`ToWorker::Start`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ToWorker {
+    Start(Box<Start>),
+    /// The answer to the request of this id: any JSON.
+    Answer {
+        id: u32,
+        value: Box<RawValue>,
+    },
+    /// The reason that a request has no answer.
+    Refusal {
+        id: u32,
+        message: String,
+    },
+}
+
+/// A script, and its limits.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Start {
+    pub(crate) code: String,
+    /// The value of the variable `input`.
+    pub(crate) input: Box<RawValue>,
+    /// The maximum number of bytes of the script's values.
+    pub(crate) memory: usize,
+    /// The maximum time for which the script itself may run, without waiting, in milliseconds.
+    pub(crate) own_time_ms: u64,
+    /// The maximum number of bytes that the script may return, and that it may log.
+    pub(crate) output: usize,
+    /// The maximum number of requests that wait for their answers at once.
+    pub(crate) at_once: u32,
+}
+
+/// A message of a worker, which a hostile script may have written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum FromWorker {
+    /// The worker is in its sandbox, and runs the script now.
+    Ready,
+    /// The script waits for an answer.
+    Waiting,
+    Request {
+        id: u32,
+        request: Request,
+    },
+    Log {
+        text: String,
+    },
+    /// The script has ended. `value` is what it returned; `None` for `undefined`.
+    Done {
+        value: Option<Box<RawValue>>,
+    },
+    Failed(Failure),
+}
+
+/// A request of a script.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Request {
+    /// A call of a tool: `mcp.server.tool(arguments)`.
+    Call { server: String, tool: String, arguments: Box<RawValue> },
+    /// A call of a tool by one name: `tools.call("server/tool", arguments)`.
+    CallNamed { name: String, arguments: Box<RawValue> },
+    /// `tools.search(query)`
+    Search { query: String },
+    /// `tools.describe(name)`
+    Describe { name: String },
+}
+
+/// The reason that a script has ended without a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    /// The place in the script, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<Place>,
+}
+
+/// A place in a script, counted from 1 in lines and characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl Failure {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: None }
+    }
+
+    pub(super) fn syntax(message: impl AsRef<str>, place: Option<Place>) -> Self {
+        Self { message: format!("SyntaxError: {}", message.as_ref()), place }
+    }
+}

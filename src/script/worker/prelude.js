@@ -1,0 +1,156 @@
+// What a script finds: `mcp`, `tools`, `console` and `input`. Called with the functions of the
+// worker, and returns the functions that the worker calls. It keeps the functions that it needs,
+// since a script may replace them.
+((post, end, limits, inputText) => {
+  'use strict';
+  const { parse, stringify } = JSON;
+  const { create, freeze, defineProperty } = Object;
+  const { apply } = Reflect;
+  const callOn = (method) => (self, ...rest) => apply(method, self, rest);
+  const [push, shift] = [callOn(Array.prototype.push), callOn(Array.prototype.shift)];
+  const [mapGet, mapSet, mapDelete] =
+    [callOn(Map.prototype.get), callOn(Map.prototype.set), callOn(Map.prototype.delete)];
+  const match = callOn(RegExp.prototype.exec);
+  const [P, E, T, M, S, N] = [Promise, Error, TypeError, Map, String, Number];
+
+  class ToolError extends Error {}
+  defineProperty(ToolError.prototype, 'name', { value: 'ToolError' });
+
+  // The requests that wait for their answers, by id, and those that are not sent yet.
+  const open = new M();
+  const unsent = [];
+  let count = 0;
+  let sent = 0;
+
+  const send = () => {
+    while (sent < limits.atOnce && unsent.length > 0) {
+      sent += 1;
+      post(shift(unsent), true);
+    }
+  };
+
+  // Returns the promise of an answer. Its error has the place of the request.
+  const ask = (request, name) => new P((resolve, reject) => {
+    count += 1;
+    const id = count;
+    const text = stringify({ request: { id, request } });
+    mapSet(open, id, { resolve, reject, name, error: new ToolError() });
+    push(unsent, text);
+    send();
+  });
+
+  const receive = (id, isRefusal, text) => {
+    const { resolve, reject, name, error } = mapGet(open, id);
+    mapDelete(open, id);
+    sent -= 1;
+    send();
+    let value;
+    try {
+      value = isRefusal ? text : parse(text);
+    } catch {
+      return fulfill(reject, error, name, 'its answer does not fit into the memory of the script');
+    }
+    return isRefusal ? fulfill(reject, error, name, value) : resolve(value);
+  };
+
+  const fulfill = (reject, error, name, message) => {
+    defineProperty(error, 'message', { value: `${name}: ${message}`, configurable: true, writable: true });
+    defineProperty(error, 'tool', { value: name, enumerable: true });
+    reject(error);
+  };
+
+  const argumentsOf = (name, given) => {
+    const value = given.length === 0 ? {} : given[0];
+    if (given.length > 1 || value === null || typeof value !== 'object') {
+      throw new T(`${name} takes one object with named arguments, such as ${name}({ name: value })`);
+    }
+    return value;
+  };
+
+  // `mcp.server.tool`: any name leads to a function, and the server's tools decide at the call.
+  const named = (make) => {
+    const known = create(null);
+    return new Proxy(freeze(create(null)), {
+      get: (_, key) => {
+        // Whatever has `then` would be taken for a promise.
+        if (typeof key === 'symbol' || key === 'then' || key === 'toJSON') return undefined;
+        return (known[key] ??= make(key));
+      },
+      set: () => false,
+    });
+  };
+  const mcp = named((server) => named((tool) => (...given) => {
+    const name = `mcp.${server}.${tool}`;
+    return ask({ call: { server, tool, arguments: argumentsOf(name, given) } }, `${server}/${tool}`);
+  }));
+
+  const tools = freeze({
+    call: (name, ...given) =>
+      ask({ callNamed: { name: S(name), arguments: argumentsOf('tools.call', given) } }, S(name)),
+    search: (query) => ask({ search: { query: S(query) } }, 'tools.search'),
+    describe: (name) => ask({ describe: { name: S(name) } }, 'tools.describe'),
+  });
+
+  let logged = 0;
+  const shown = (value) => {
+    if (typeof value === 'string') return value;
+    if (value instanceof E) return value.stack ? `${value}\n${value.stack}` : `${value}`;
+    try {
+      return stringify(value) ?? S(value);
+    } catch {
+      return S(value);
+    }
+  };
+  const log = (...values) => {
+    if (logged > limits.output) return;
+    let text = '';
+    for (let at = 0; at < values.length; at += 1) text += (at > 0 ? ' ' : '') + shown(values[at]);
+    logged += text.length + 1;
+    post(stringify({ log: { text: logged > limits.output ? '[more is not kept]' : text } }), false);
+  };
+  const console = freeze({ log, info: log, warn: log, error: log, debug: log });
+
+  const global = { mcp, tools, console, input: inputText === undefined ? undefined : parse(inputText) };
+  for (const key of ['mcp', 'tools', 'console', 'input']) {
+    defineProperty(globalThis, key, { value: global[key], writable: key === 'input' });
+  }
+
+  // A script may throw anything, with any text and any stack.
+  const fail = (thrown, firstColumn) => {
+    let message = 'the script has thrown a value without a text';
+    let place = null;
+    try {
+      message = thrown instanceof E ? S(thrown) : `the script has thrown ${shown(thrown)}`;
+      const found = match(/script:(\d+):(\d+)/, S(thrown?.stack));
+      if (found !== null) {
+        const line = N(found[1]);
+        const column = N(found[2]) - (line === 1 ? firstColumn : 0);
+        place = { line, column: column > 0 ? column : 1 };
+      }
+    } catch {}
+    end(stringify({ failed: { message, place } }));
+  };
+
+  const finish = (value) => {
+    const text = stringify(value);
+    if (text !== undefined && text.length > limits.output) {
+      const size = `${text.length} characters, more than the ${limits.output} that it may return`;
+      throw new T(`the value of the script has ${size}: return less`);
+    }
+    end(text === undefined ? '{"done":{"value":null}}' : `{"done":{"value":${text}}}`);
+  };
+
+  // Waits for the end of the evaluated script. The value of its last statement may be a promise, or
+  // a function, which is called.
+  const conclude = async (evaluated, firstColumn) => {
+    try {
+      let value = await (await evaluated).value;
+      if (typeof value === 'function') value = await value(global.input);
+      finish(value);
+    } catch (thrown) {
+      fail(thrown, firstColumn);
+    }
+  };
+
+  return { receive, conclude, fail };
+})

@@ -1,0 +1,91 @@
+//! `run_script`: many calls of tools in one turn, of which only the returned value comes back.
+
+use serde_json::json;
+
+use super::{
+    Action, View, action::failure, definition, name_list::name_list, own_tools::RUN_SCRIPT,
+    wanted_script::WantedScript,
+};
+use crate::{
+    catalog::OfferVisibility,
+    wire::{Raw, edit},
+};
+
+/// Maximum length of the description, in bytes: what hosts pass on of a tool.
+const MAX_DESCRIPTION_BYTES: usize = 2048;
+/// Maximum length of a script, in bytes.
+const MAX_CODE_BYTES: usize = 256 * 1024;
+
+const DESCRIPTION: &str = "\
+Run JavaScript or TypeScript that calls many tools in one turn. Only what it returns comes back, so \
+filter and join results inside.
+- await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result or else its text, which \
+is parsed if it is JSON. A call that fails throws an Error.
+- await tools.search('words') finds tools, and await tools.describe('server/tool') gives the \
+definition of one with its input schema: use them first if you do not know a tool's arguments. Log \
+a result once if you do not know its shape.
+- Promise.all runs up to 8 calls at once. console.log is shown to you. `input` is the value of the \
+parameter. There are no files, network, timers or imports.
+- End with return VALUE: a text, JSON, or { content: [MCP content blocks] }.
+Example:
+const issues = await mcp.github.list_issues({ owner: 'acme', repo: 'app', state: 'open' });
+const old = issues.filter((issue) => issue.updated_at < '2026-01-01');
+const full = await Promise.all(old.map((issue) =>
+  mcp.github.get_issue({ owner: 'acme', repo: 'app', number: issue.number })));
+return full.map(({ number, title, comments }) => ({ number, title, comments }));";
+
+impl View<'_> {
+    /// Returns whether hosts can run scripts here. One server alone has no other tools than its own.
+    fn runs_scripts(self) -> bool {
+        self.snapshot.settings.lists.scripts && self.snapshot.sole.is_none()
+    }
+}
+
+/// Returns the definition of `run_script`, if hosts can run scripts.
+pub(super) fn listed(view: View<'_>) -> Option<Raw> {
+    view.runs_scripts().then(|| {
+        definition::meta_tool(
+            view,
+            json!({
+                "name": RUN_SCRIPT,
+                "description": description(view),
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "code": {"type": "string", "description": "The script"},
+                        "input": {"description": "Any value, which the script has as `input`"},
+                    },
+                    "required": ["code"],
+                },
+            }),
+        )
+    })
+}
+
+/// Returns the description, with as many names of servers as fit.
+fn description(view: View<'_>) -> String {
+    let offers = view.offers();
+    let shown = offers.iter().filter(|it| !matches!(it.visibility, OfferVisibility::Hidden));
+    let names: Vec<String> = shown.map(|it| it.offer.name.clone()).collect();
+    if names.is_empty() {
+        return DESCRIPTION.to_owned();
+    }
+    // The list may end with the number of the others.
+    let room = MAX_DESCRIPTION_BYTES - DESCRIPTION.len() - "\nServers:  and 100000 more".len();
+    format!("{DESCRIPTION}\nServers: {}", name_list(&names, room))
+}
+
+/// Handles a call of `run_script`; `None` if hosts cannot run scripts.
+pub(super) fn run_script(view: View<'_>, arguments: &Raw) -> Option<Action> {
+    view.runs_scripts().then(|| {
+        let [code, input] = edit::get_each(arguments, ["code", "input"]);
+        let Some(code) = code.and_then(|code| code.read::<String>().ok()) else {
+            return failure("run_script needs \"code\": the text of the script");
+        };
+        if code.len() > MAX_CODE_BYTES {
+            return failure(format!("\"code\" is longer than {MAX_CODE_BYTES} bytes"));
+        }
+        let input = input.unwrap_or_else(|| Raw::encode(&()));
+        Action::RunScript(Box::new(WantedScript { code, input }))
+    })
+}

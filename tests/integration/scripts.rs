@@ -1,0 +1,183 @@
+//! Scripts of agents: what they can call, what they return, and what they cannot do.
+
+use serde_json::{Value, json};
+
+use crate::support::{Host, Proxy, Server, descendants, eventually, redacted, text_of};
+
+fn proxy() -> Proxy {
+    Proxy::with([Server::lazy("a"), Server::lazy("my-server")]).set("scripts", true)
+}
+
+async fn run(host: &mut Host, code: &str) -> Value {
+    host.call("run_script", json!({"code": code, "input": {"n": 2}})).await
+}
+
+/// Returns the names of the tools that a server was asked to call, in order.
+fn called(host: &Host, server: &str) -> Vec<String> {
+    crate::policy::called(host, server)
+}
+
+#[tokio::test]
+async fn script_calls_many_tools_and_returns_one_value() {
+    let mut host = proxy().serve().await;
+    let code = "const one = await mcp.a.echo({ n: input.n });
+        const all = await Promise.all([1, 2, 3].map((n) => mcp.my_server.echo({ n })));
+        return { one: one.arguments.n, all: all.map((it) => it.arguments.n) };";
+    let result = run(&mut host, code).await;
+    assert_eq!(text_of(&result), r#"{"one":2,"all":[1,2,3]}"#);
+    assert_eq!(called(&host, "my-server").len(), 3);
+}
+
+#[tokio::test]
+async fn script_is_offered_on_every_surface_if_the_config_says_so() {
+    for surface in ["discover", "groups", "activate", "direct"] {
+        let mut host = proxy().set("surface", surface).serve().await;
+        assert!(host.tool_names().await.contains(&"run_script".to_owned()), "{surface}");
+        assert_eq!(text_of(&run(&mut host, "return await mcp.a.shout()").await), "shouted");
+    }
+    let mut host = Proxy::with([Server::lazy("a")]).serve().await;
+    assert!(!host.tool_names().await.contains(&"run_script".to_owned()));
+    assert!(text_of(&run(&mut host, "1").await).contains("Unknown tool"));
+}
+
+#[tokio::test]
+async fn description_fits_what_hosts_pass_on() {
+    let servers = (0..200).map(|number| Server::lazy(&format!("server-number-{number}")));
+    let mut host = Proxy::with(servers.collect::<Vec<_>>()).set("scripts", true).serve().await;
+    let tools = host.request("tools/list", json!({})).await;
+    let tools = tools["tools"].as_array().unwrap();
+    let ours = tools.iter().find(|tool| tool["name"] == "run_script").unwrap();
+    let description = ours["description"].as_str().unwrap();
+    assert!(description.len() <= 2048, "{}", description.len());
+    assert!(description.contains("server-number-0") && description.contains(" more"));
+}
+
+#[tokio::test]
+async fn failures_say_where_and_what_had_been_done() {
+    let mut host = proxy().serve().await;
+    let mut said = Vec::new();
+    for code in [
+        "const first = await mcp.a.echo({});\nconst x = await mcp.a.nothing({});\nreturn x",
+        "const first = await mcp.a.echo({});\nreturn first.no.such",
+        "const a: number = ;",
+        "return await mcp.a.echo('text')",
+        "enum A { B }",
+        "while (true",
+        "return await new Promise(() => {})",
+        "console.log('before'); throw { odd: 1 }",
+    ] {
+        let result = run(&mut host, code).await;
+        assert_eq!(result["isError"], true, "{code}: {result}");
+        said.push(format!("{code}\n=> {}", redacted(text_of(&result))));
+    }
+    insta::assert_snapshot!(said.join("\n\n"));
+}
+
+#[tokio::test]
+async fn failed_call_can_be_caught_and_its_answer_has_the_servers_text() {
+    let mut host = proxy().serve().await;
+    let code = "try {
+          await mcp.a.raw({ result: '{\"content\":[{\"type\":\"text\",\"text\":\"no luck\"}],\"isError\":true}' });
+        } catch (error) { return `${error.name}: ${error.message}` }";
+    let result = run(&mut host, code).await;
+    assert_eq!(text_of(&result), "ToolError: a/raw: no luck");
+}
+
+#[tokio::test]
+async fn policy_holds_for_every_call_of_a_script() {
+    let policy = json!([{"tools": "a/echo", "then": "deny", "reason": "not here"}]);
+    let mut host = proxy().set("policy", policy).serve().await;
+    for call in [
+        "mcp.a.echo({})",
+        "mcp.A.Echo({})",
+        "tools.call('a/echo', {})",
+        "tools.call('a__echo', {})",
+        "tools.call('echo', {})",
+    ] {
+        let result = run(&mut host, &format!("return await {call}")).await;
+        assert_eq!(result["isError"], true, "{call}: {result}");
+    }
+    assert_eq!(called(&host, "a"), Vec::<String>::new());
+    assert_eq!(text_of(&run(&mut host, "return await mcp.a.shout()").await), "shouted");
+}
+
+#[tokio::test]
+async fn user_of_a_legacy_host_is_asked_while_the_script_waits() {
+    let policy = json!([{"tools": "a/echo", "then": "ask"}]);
+    let mut host = proxy().set("policy", policy).serve().await;
+    let code = "const said = await mcp.a.echo({ x: 1 }); return said.arguments.x + 1";
+    let arguments = json!({"name": "run_script", "arguments": {"code": code}});
+    let id = host.send("tools/call", arguments).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    let answer = json!({"action": "accept", "content": {"decision": "once"}});
+    host.reply(&question, answer).await;
+    let result = host.answer(id).await["result"].clone();
+    assert_eq!(text_of(&result), "2");
+}
+
+#[tokio::test]
+async fn modern_host_is_asked_by_its_result_and_the_script_goes_on() {
+    let policy = json!([{"tools": "a/echo", "then": "ask"}]);
+    let program = proxy().set("policy", policy).start_http();
+    let mut host = program.modern("/mcp").await;
+    let declared = json!({"elicitation": {"form": {}}});
+    let code = "const before = await mcp.a.shout();
+        const all = await Promise.all([1, 2].map((n) => mcp.a.echo({ n })));
+        return [before, ...all.map((it) => it.arguments.n)]";
+    let params = json!({"name": "run_script", "arguments": {"code": code}});
+    let asked = host.request_as("tools/call", params.clone(), &declared).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let questions = asked["inputRequests"].as_object().unwrap();
+    assert_eq!(questions.len(), 2, "{asked}");
+    let answer = json!({"action": "accept", "content": {"decision": "once"}});
+    let answers: serde_json::Map<String, Value> =
+        questions.keys().map(|key| (key.clone(), answer.clone())).collect();
+    let mut retry = params;
+    retry["requestState"] = asked["requestState"].clone();
+    retry["inputResponses"] = Value::Object(answers);
+    let result = host.request_as("tools/call", retry, &declared).await;
+    assert_eq!(text_of(&result), r#"["shouted",1,2]"#, "{result}");
+    assert_eq!(crate::policy::called(&program, "a"), ["shout", "echo", "echo"]);
+}
+
+#[tokio::test]
+async fn cancelled_script_ends_its_worker_and_its_calls() {
+    let mut host = proxy().serve().await;
+    run(&mut host, "return await mcp.a.shout()").await;
+    // The server, and the watchdog.
+    let before = 2;
+    eventually("its worker is gone", || descendants(host.serving_id()).len() == before).await;
+    let code = "await mcp.a.hang({}); return 1";
+    let arguments = json!({"name": "run_script", "arguments": {"code": code}});
+    let id = host.send("tools/call", arguments).await;
+    eventually("it has called", || called(&host, "a").contains(&"hang".to_owned())).await;
+    assert_eq!(descendants(host.serving_id()).len(), before + 1);
+    host.notify("notifications/cancelled", json!({"requestId": id})).await;
+    eventually("its worker is gone", || descendants(host.serving_id()).len() == before).await;
+}
+
+#[tokio::test]
+async fn large_value_is_cut_and_large_results_of_calls_are_not() {
+    let mut host = proxy().serve().await;
+    let code = "const all = await mcp.a.huge({ bytes: 2000000 }); return all.slice(0, 200000)";
+    let result = run(&mut host, code).await;
+    assert!(result.to_string().len() < 4000, "{}", result.to_string().len());
+    assert!(result.to_string().contains("read_result"), "{result}");
+    let code = "return (await mcp.a.huge({ bytes: 2000000 })).length";
+    assert_eq!(text_of(&run(&mut host, code).await), "2000000");
+}
+
+#[tokio::test]
+async fn limits_of_the_config_hold() {
+    let proxy = proxy().set("scriptTime", "300ms").set("scriptCalls", 3).set("scriptOutput", 100);
+    let mut host = proxy.serve().await;
+    for (code, expected) in [
+        ("for (;;) {}", "300ms"),
+        ("for (let i = 0; i < 5; i++) await mcp.a.shout()", "at most 3 calls"),
+        ("return 'x'.repeat(200)", "more than the 100"),
+    ] {
+        let result = run(&mut host, code).await;
+        assert!(text_of(&result).contains(expected), "{code}: {result}");
+    }
+    assert_eq!(called(&host, "a").len(), 3);
+}
