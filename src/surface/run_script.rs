@@ -17,10 +17,10 @@ const MAX_DESCRIPTION_BYTES: usize = 2048;
 const MAX_CODE_BYTES: usize = 256 * 1024;
 
 const DESCRIPTION: &str = "\
-Run JavaScript or TypeScript that calls many tools in one turn. Only what it returns comes back, so \
-filter and join results inside.
-- await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result or else its text, which \
-is parsed if it is JSON. A call that fails throws an Error.
+Run JavaScript or TypeScript that calls many tools in one turn. Only what it returns comes back, \
+so filter and join results inside.
+- await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result or else its text, \
+which is parsed if it is JSON. A call that fails throws an Error.
 - await tools.search('words') finds tools, and await tools.describe('server/tool') gives the \
 definition of one with its input schema: use them first if you do not know a tool's arguments. Log \
 a result once if you do not know its shape.
@@ -35,7 +35,7 @@ const full = await Promise.all(old.map((issue) =>
 return full.map(({ number, title, comments }) => ({ number, title, comments }));";
 
 impl View<'_> {
-    /// Returns whether hosts can run scripts here. One server alone has no other tools than its own.
+    /// Returns whether hosts can run scripts here. One server alone has only its own tools.
     fn runs_scripts(self) -> bool {
         self.snapshot.settings.lists.scripts && self.snapshot.sole.is_none()
     }

@@ -1,5 +1,5 @@
-//! Scripts as the interpreter runs them: without the types of TypeScript, and with the form of their
-//! end known.
+//! Scripts as the interpreter runs them: without the types of TypeScript, and with a known form of
+//! their end.
 //!
 //! Types are replaced by spaces, so that errors have the places of the script as it was written.
 
