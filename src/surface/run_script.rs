@@ -13,6 +13,8 @@ use crate::{
 
 /// Maximum length of the description, in bytes: what hosts pass on of a tool.
 const MAX_DESCRIPTION_BYTES: usize = 2048;
+/// Room below which no names of servers are listed, in bytes.
+const MIN_NAMES_BYTES: usize = 100;
 /// Maximum length of a script, in bytes.
 const MAX_CODE_BYTES: usize = 256 * 1024;
 
@@ -33,6 +35,12 @@ const old = issues.filter((issue) => issue.updated_at < '2026-01-01');
 const full = await Promise.all(old.map((issue) =>
   mcp.github.get_issue({ owner: 'acme', repo: 'app', number: issue.number })));
 return full.map(({ number, title, comments }) => ({ number, title, comments }));";
+
+/// The description where the budget leaves no room for the other one.
+const SHORT_DESCRIPTION: &str = "\
+Run JavaScript or TypeScript that calls many tools, and get only what it returns: \
+await mcp.SERVER.TOOL({ … }), await tools.search('words'), await tools.describe('server/tool'), \
+Promise.all, console.log, return VALUE.";
 
 impl View<'_> {
     /// Returns whether hosts can run scripts here. One server alone has only its own tools.
@@ -62,17 +70,22 @@ pub(super) fn listed(view: View<'_>) -> Option<Raw> {
     })
 }
 
-/// Returns the description, with as many names of servers as fit.
+/// Returns the description, with as many names of servers as fit into the budget.
 fn description(view: View<'_>) -> String {
+    let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
+    let budget = budget.min(MAX_DESCRIPTION_BYTES);
+    if DESCRIPTION.len() > budget {
+        return SHORT_DESCRIPTION.to_owned();
+    }
     let offers = view.offers();
     let shown = offers.iter().filter(|it| !matches!(it.visibility, OfferVisibility::Hidden));
     let names: Vec<String> = shown.map(|it| it.offer.name.clone()).collect();
-    if names.is_empty() {
-        return DESCRIPTION.to_owned();
-    }
     // The list may end with the number of the others.
-    let room = MAX_DESCRIPTION_BYTES - DESCRIPTION.len() - "\nServers:  and 100000 more".len();
-    format!("{DESCRIPTION}\nServers: {}", name_list(&names, room))
+    let room = (budget - DESCRIPTION.len()).checked_sub("\nServers:  and 100000 more".len());
+    match room.filter(|room| *room >= MIN_NAMES_BYTES && !names.is_empty()) {
+        Some(room) => format!("{DESCRIPTION}\nServers: {}", name_list(&names, room)),
+        None => DESCRIPTION.to_owned(),
+    }
 }
 
 /// Handles a call of `run_script`; `None` if hosts cannot run scripts.
