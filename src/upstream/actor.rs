@@ -93,8 +93,7 @@ struct Refresh {
 
 struct RunningRefresh {
     work: AttemptFuture<FetchedLists>,
-    /// The number of announced list changes when the refresh began: later ones may be missing in
-    /// the lists that are read.
+    /// What the refresh covers: later changes may be missing in the lists that are read.
     cover: ReadingCover,
 }
 
@@ -331,8 +330,9 @@ impl ServerActor {
         }
     }
 
+    /// Ends a refresh with its connection, on which nothing waits any more.
     fn cancel_refresh(&mut self) {
-        self.shared.stale.note_read(self.shared.stale.cover(), true);
+        self.shared.stale.note_read(self.shared.stale.cover(), false);
         self.refresh.running = None;
         self.postpone_expiry();
     }
@@ -347,8 +347,9 @@ impl ServerActor {
     }
 
     fn handle_death(&mut self) {
-        self.cancel_refresh();
         self.apply(ServerEvent::Died);
+        // Whoever has marked a list before the connection was gone is told.
+        self.cancel_refresh();
     }
 
     /// Closes the connection, unless a use has begun since the timeout.

@@ -195,14 +195,14 @@ impl Upstream {
     }
 
     /// Resolves when the lists of an awake server have been read since it was woken, and with the
-    /// changes that it has announced. They are read once more if that has failed. Returns whether
-    /// they are known now.
+    /// changes that it has announced. They are read once more if that has failed. Returns false
+    /// if that fails too. A connection that ends meanwhile cannot be used anyway.
     pub(crate) async fn lists_current(&self) -> bool {
         if self.connected_era().is_none() || self.0.stale.wait_until_current().await {
             return true;
         }
         self.0.stale.mark(ListKinds::TOOLS);
-        self.0.stale.wait_until_current().await
+        self.connected_era().is_none() || self.0.stale.wait_until_current().await
     }
 
     /// Sets the level of the log messages that a legacy server sends after every later start.

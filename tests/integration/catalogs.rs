@@ -388,6 +388,17 @@ async fn waking_call_is_refused_if_its_rule_needs_a_list_that_cannot_be_read() {
     assert_eq!(called(&host), calls);
 }
 
+#[tokio::test]
+async fn waking_call_ends_if_the_server_dies_while_its_list_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    learn_read_only(home.path()).await;
+    let mut host = read_only(home.path(), " No life.").serve().await;
+    let calls = called(&host);
+    let failed = host.use_tool("a/shout", json!({})).await;
+    assert_eq!(failed["isError"], true, "{failed}");
+    assert_eq!(called(&host), calls);
+}
+
 fn called(host: &Host) -> usize {
     host.server_log("a").iter().filter(|line| line.starts_with("tools/call")).count()
 }

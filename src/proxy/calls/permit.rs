@@ -115,12 +115,14 @@ pub(super) async fn confirm(
     instance: Instance,
     recorder: &Recorder,
 ) -> Result<UsedConsent, ForwardError> {
-    let config = ConfigInForce::of(fleet, call.server);
-    // A tool may have become destructive while its server slept.
-    if depends_on_list(call, &config) && !upstream(fleet, instance).lists_current().await {
-        return Err(Denial::ListUnread { server: config.server.name.clone() }.into());
+    let mut config = ConfigInForce::of(fleet, call.server);
+    if depends_on_list(call, &config) {
+        // A tool may have become destructive while its server slept.
+        if !upstream(fleet, instance).lists_current().await {
+            return Err(Denial::ListUnread { server: config.server.name.clone() }.into());
+        }
+        config = ConfigInForce::of(fleet, call.server);
     }
-    let config = ConfigInForce::of(fleet, call.server);
     let declared = DeclaredTool::of(fleet, call, &config, Some(instance));
     let is_unchanged = permission.config.is_same(&config) && permission.declared == declared;
     let consent = if is_unchanged {
