@@ -21,6 +21,7 @@ use crate::{
     config::{Config, Isolation, ResultLimit, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
+    surface::through_use_tool,
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
     wire::{Outcome, Raw},
@@ -60,13 +61,8 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     config.servers = vec![server];
     let storage = settings::storage(Some(&file));
     let auth = settings::auth(Some(&file), options);
-    let arguments = json!({
-        "name": "use_tool",
-        "arguments": {
-            "tool_name": format!("{}/{}", wanted.server, wanted.tool),
-            "tool_input": input,
-        },
-    });
+    let name = format!("{}/{}", wanted.server, wanted.tool);
+    let params = through_use_tool(&name, &Raw::encode(&input));
     let pool = is_shared.then(|| shared_pool(&file, options, &config.settings)).flatten();
     let services = ProcessServices { pool, ..ProcessServices::default() };
     let telemetry = TelemetryOptions {
@@ -75,7 +71,7 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
         log: settings::call_log_directory(&file),
         export: None,
     };
-    let call = call(config, services, storage, auth, telemetry, Raw::encode(&arguments));
+    let call = call(config, services, storage, auth, telemetry, params);
     let outcome = runtime()?.block_on(call)?;
     Ok(print(&outcome, wanted.json))
 }

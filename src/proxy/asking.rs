@@ -22,6 +22,9 @@ use crate::{
 };
 use states::{ServerStates, States};
 
+/// Maximum time for a user to answer.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// A question for a host.
 #[derive(Clone, Debug)]
 pub(super) struct HostQuestion {

@@ -225,8 +225,7 @@ impl Bounding<'_> {
                 matches!(resolved, ToolResolution::Tool(at) if declares(tools.tool(at).1))
             }
             CalledBy::Task => {
-                let offers = self.server.into_iter().flat_map(|it| snapshot.offers_of(it));
-                let mut offers = offers;
+                let mut offers = self.server.into_iter().flat_map(|it| snapshot.offers_of(it));
                 offers.any(|(_, offer)| {
                     let exposed = offer.exposed();
                     exposed.is_some_and(|it| it.catalog.tools.iter().any(declares))

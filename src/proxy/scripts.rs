@@ -6,19 +6,19 @@ mod made_call;
 mod script_run;
 mod tool_spelling;
 
-use std::time::Duration;
-
 use futures_util::future::BoxFuture;
 
 use self::script_run::{ScriptRun, Step};
-use super::{Caller, Fleet, asking::Continuation, calls::own_result, large_results};
+use super::{
+    Caller, Fleet,
+    asking::{ANSWER_TIMEOUT, Continuation},
+    calls::own_result,
+    large_results,
+};
 use crate::{
     surface::{WantedScript, failed},
     wire::{Outcome, Raw},
 };
-
-/// Maximum time for the user of a modern host to answer the questions of a script's calls.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Answers a `tools/call` with these `params`, for the caller of a script.
 pub(super) type CallTool = for<'a> fn(&'a Fleet, &'a Caller, &'a Raw) -> BoxFuture<'a, Outcome>;

@@ -31,7 +31,7 @@ pub(crate) struct Start {
     pub(crate) memory: usize,
     /// The maximum time for which the script itself may run, without waiting, in milliseconds.
     pub(crate) own_time_ms: u64,
-    /// The maximum number of bytes that the script may return, and that it may log.
+    /// The maximum number of characters that the script may return, and that it may log.
     pub(crate) output: usize,
     /// The maximum number of requests that wait for their answers at once.
     pub(crate) at_once: u32,

@@ -85,9 +85,8 @@ impl WorkerProcess {
 fn command() -> io::Result<Command> {
     let mut command = Command::new(own_program()?);
     command.arg(ARGUMENT).env_clear();
-    if let Some(root) = std::path::Path::new("/").is_dir().then_some("/") {
-        command.current_dir(root);
-    }
+    #[cfg(unix)]
+    command.current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.kill_on_drop(true);
     Ok(command)

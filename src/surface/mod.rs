@@ -28,7 +28,7 @@ mod view;
 mod wanted_script;
 
 pub(crate) use action::{Action, failed};
-pub(crate) use own_tools::{calling_tool, calls_another};
+pub(crate) use own_tools::{calling_tool, calls_another, through_use_tool, to_discover_tool};
 pub(crate) use read_result::ReadForm;
 pub(crate) use result_part::ResultPart;
 pub(crate) use view::{Apps, View};

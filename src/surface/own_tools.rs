@@ -1,5 +1,7 @@
 //! The names of dormouse's own tools.
 
+use serde_json::{Value, json};
+
 use crate::wire::{Raw, edit};
 
 pub(super) const DISCOVER_TOOL: &str = "discover_tool";
@@ -30,6 +32,17 @@ pub(super) fn is_reserved(name: &str) -> bool {
         RUN_SCRIPT,
     ];
     ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
+}
+
+/// Returns the `params` of a `tools/call` that calls a server's tool through `use_tool`.
+pub(crate) fn through_use_tool(tool: &str, input: &Raw) -> Raw {
+    let arguments = edit::set(&Raw::encode(&json!({"tool_name": tool})), "tool_input", input);
+    edit::set(&Raw::encode(&json!({"name": USE_TOOL})), "arguments", &arguments)
+}
+
+/// Returns the `params` of a `tools/call` of `discover_tool`.
+pub(crate) fn to_discover_tool(arguments: &Value) -> Raw {
+    Raw::encode(&json!({"name": DISCOVER_TOOL, "arguments": arguments}))
 }
 
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's

@@ -1,7 +1,5 @@
 //! Asking a user whether a call may be made, in both eras.
 
-use std::time::Duration;
-
 use super::{
     denial::{Denial, JudgedTool},
     forward_error::ForwardError,
@@ -17,14 +15,12 @@ use crate::{
     protocol::{Era, method},
     proxy::{
         Caller, Fleet,
-        asking::{Continuation, Reaction},
+        asking::{ANSWER_TIMEOUT, Continuation, Reaction},
         consents::CallKey,
     },
     wire::{Raw, edit},
 };
 
-/// Maximum time for a user to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 /// The key of the question in `inputRequests`.
 const APPROVAL_KEY: &str = "approval";
 

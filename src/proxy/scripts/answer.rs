@@ -1,6 +1,6 @@
 //! The results of tools as values of a script, and the value of a script as the result of its tool.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::made_call::{CallKind, CallOutcome, MadeCall};
 use crate::{
@@ -85,23 +85,24 @@ fn asks(result: &Raw) -> Answered {
 
 /// Returns the result of a script that has returned a JSON text, or nothing.
 pub(super) fn script_result(value: Option<&str>, made: &[MadeCall], log: &[String]) -> Raw {
-    let value: Value = value.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let mut content = match value {
-        Value::Object(object) if is_content(object.get("content")) => object["content"].clone(),
-        Value::String(text) => json!([{"type": "text", "text": text}]),
-        other => json!([{"type": "text", "text": other.to_string()}]),
-    };
-    if let (Some(report), Value::Array(blocks)) = (report(made, log), &mut content) {
-        blocks.push(json!({"type": "text", "text": report}));
-    }
-    Raw::encode(&json!({"content": content}))
+    let value = value.and_then(|text| Raw::parse(text.to_owned()).ok());
+    let value = value.unwrap_or_else(|| Raw::encode(&()));
+    let text_block = |text: &str| Raw::encode(&json!({"type": "text", "text": text}));
+    let mut blocks = content_of(&value).unwrap_or_else(|| {
+        vec![text_block(&value.lossy_text().unwrap_or_else(|| value.to_string()))]
+    });
+    blocks.extend(report(made, log).map(|report| text_block(&report)));
+    edit::set(&Raw::empty_object(), "content", &Raw::array(&blocks))
 }
 
-/// Returns whether a value is a list of content blocks.
-fn is_content(value: Option<&Value>) -> bool {
+/// Returns the content blocks of a value that has nothing else as its `content`.
+fn content_of(value: &Raw) -> Option<Vec<Raw>> {
     const TYPES: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
-    let is_block = |block: &Value| block["type"].as_str().is_some_and(|it| TYPES.contains(&it));
-    value.and_then(Value::as_array).is_some_and(|blocks| blocks.iter().all(is_block))
+    let blocks = edit::get(value, "content").and_then(|content| edit::elements(&content))?;
+    let is_block = |block: &Raw| {
+        edit::get_str(block, "type").is_some_and(|kind| TYPES.contains(&kind.as_str()))
+    };
+    blocks.iter().all(is_block).then_some(blocks)
 }
 
 /// Returns the result of a script that has failed.

@@ -15,8 +15,8 @@ use crate::{
     config::Limits,
     protocol::{Era, method},
     proxy::{Caller, Fleet, asking::HostQuestion},
-    script::{FromWorker, Request, Start, ToWorker, WorkerError, WorkerProcess},
-    surface::WantedScript,
+    script::{FromWorker, Place, Request, Start, ToWorker, WorkerError, WorkerProcess},
+    surface::{WantedScript, through_use_tool, to_discover_tool},
     wire::{Outcome, Raw, Request as HostRequest, edit},
 };
 
@@ -45,8 +45,9 @@ pub(super) struct ScriptRun {
     ready: VecDeque<ScriptCall>,
     /// Calls that need answers of the user.
     asking: Vec<AskingCall>,
-    /// True while the worker waits for an answer.
-    is_worker_waiting: bool,
+    /// The number of times that the worker has begun to wait, and the number of answers sent to it.
+    waits: usize,
+    answers: usize,
 }
 
 /// A request of a script, as a call of a tool.
@@ -96,7 +97,8 @@ impl ScriptRun {
             log: Vec::new(),
             ready: VecDeque::new(),
             asking: Vec::new(),
-            is_worker_waiting: false,
+            waits: 0,
+            answers: 0,
         })
     }
 
@@ -109,7 +111,7 @@ impl ScriptRun {
             {
                 open.push(make(fleet, caller.clone(), next, call));
             }
-            if self.is_worker_waiting && open.is_empty() && !self.asking.is_empty() {
+            if self.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
                 return Step::Asks;
             }
             tokio::select! {
@@ -132,7 +134,7 @@ impl ScriptRun {
     fn take(&mut self, fleet: &Fleet, caller: &Caller, message: FromWorker) -> Option<Raw> {
         match message {
             FromWorker::Ready => {}
-            FromWorker::Waiting => self.is_worker_waiting = true,
+            FromWorker::Waiting => self.waits += 1,
             FromWorker::Log { text } => {
                 if let Some(left) = self.max_output.checked_sub(text.len() + 1) {
                     self.max_output = left;
@@ -162,7 +164,7 @@ impl ScriptRun {
         None
     }
 
-    fn failed(&self, message: &str, place: Option<crate::script::Place>) -> Raw {
+    fn failed(&self, message: &str, place: Option<Place>) -> Raw {
         failed_script(message, place, &self.code, &self.made, &self.log)
     }
 
@@ -171,34 +173,23 @@ impl ScriptRun {
             let message = format!("a script can make at most {} calls", self.max_calls);
             return self.answer(&ToWorker::Refusal { id, message });
         }
-        let raw = |value: Box<RawValue>| Raw::parse(String::from(Box::<str>::from(value)));
-        let lookup = |arguments: serde_json::Value| {
-            let params = json!({"name": "discover_tool", "arguments": arguments});
-            (CallKind::Lookup, Raw::encode(&params))
+        let used = |name: String, arguments: Box<RawValue>| {
+            let input = Raw::encode(arguments.as_ref());
+            let params = through_use_tool(&name, &input);
+            (name, CallKind::Tool, params)
         };
-        let used = |name: &str, arguments: Box<RawValue>| {
-            let input = raw(arguments).unwrap_or_else(|_| Raw::empty_object());
-            let arguments = Raw::encode(&json!({"tool_name": name}));
-            let arguments = edit::set(&arguments, "tool_input", &input);
-            let params = Raw::encode(&json!({"name": "use_tool"}));
-            (CallKind::Tool, edit::set(&params, "arguments", &arguments))
+        let lookup = |name: &str, arguments: serde_json::Value| {
+            (name.to_owned(), CallKind::Lookup, to_discover_tool(&arguments))
         };
-        let (name, (kind, params)) = match request {
+        let (name, kind, params) = match request {
             Request::Call { server, tool, arguments } => {
-                let name = spelled(fleet, caller, &server, &tool);
-                let params = used(&name, arguments);
-                (name, params)
+                used(spelled(fleet, caller, &server, &tool), arguments)
             }
-            Request::CallNamed { name, arguments } => {
-                let params = used(&name, arguments);
-                (name, params)
-            }
+            Request::CallNamed { name, arguments } => used(name, arguments),
             Request::Search { query } => {
-                ("tools.search".to_owned(), lookup(json!({"query": query, "detail": "full"})))
+                lookup("tools.search", json!({"query": query, "detail": "full"}))
             }
-            Request::Describe { name } => {
-                ("tools.describe".to_owned(), lookup(json!({"tool_name": name})))
-            }
+            Request::Describe { name } => lookup("tools.describe", json!({"tool_name": name})),
         };
         let position = self.made.len();
         self.made.push(MadeCall { name, outcome: CallOutcome::Open });
@@ -224,8 +215,13 @@ impl ScriptRun {
 
     fn answer(&mut self, message: &ToWorker) {
         self.unanswered -= 1;
-        self.is_worker_waiting = false;
+        self.answers += 1;
         self.worker.send(message);
+    }
+
+    /// Returns whether the worker has read every answer, and waits for another one.
+    fn is_worker_waiting(&self) -> bool {
+        self.waits > self.answers
     }
 
     /// Returns the questions of all calls for the user, each under a key of its own.

@@ -38,7 +38,7 @@ pub(super) fn run(start: &Start, source: &Source, channel: Channel) -> io::Resul
     if let Some(failure) = failure {
         link.end(&serde_json::to_string(&FromWorker::Failed(failure))?);
     }
-    link.outcome().map(drop)
+    link.close()
 }
 
 struct Interpreter<'a> {

@@ -87,15 +87,9 @@ impl Link {
         state.has_ended || state.broken.is_some()
     }
 
-    /// Returns whether the owner was told the outcome of the script.
-    ///
     /// # Errors
     /// If the owner is gone.
-    pub(super) fn outcome(self) -> io::Result<bool> {
-        let mut state = self.0.borrow_mut();
-        match state.broken.take() {
-            Some(error) => Err(error),
-            None => Ok(state.has_ended),
-        }
+    pub(super) fn close(self) -> io::Result<()> {
+        self.0.borrow_mut().broken.take().map_or(Ok(()), Err)
     }
 }

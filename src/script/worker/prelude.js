@@ -44,19 +44,21 @@
     mapDelete(open, id);
     sent -= 1;
     send();
+    const refuse = (message) => reject(describe(error, name, message));
+    if (isRefusal) return refuse(text);
     let value;
     try {
-      value = isRefusal ? text : parse(text);
+      value = parse(text);
     } catch {
-      return fulfill(reject, error, name, 'its answer does not fit into the memory of the script');
+      return refuse('its answer does not fit into the memory of the script');
     }
-    return isRefusal ? fulfill(reject, error, name, value) : resolve(value);
+    return resolve(value);
   };
 
-  const fulfill = (reject, error, name, message) => {
+  const describe = (error, name, message) => {
     defineProperty(error, 'message', { value: `${name}: ${message}`, configurable: true, writable: true });
     defineProperty(error, 'tool', { value: name, enumerable: true });
-    reject(error);
+    return error;
   };
 
   const argumentsOf = (name, given) => {

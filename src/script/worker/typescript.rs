@@ -7,17 +7,15 @@ use std::ops::Range;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, Class, FormalParameter, Function, FunctionBody, MethodDefinition,
-    MethodDefinitionType, PropertyDefinition, PropertyDefinitionType, ReturnStatement, Statement,
-    TSAsExpression, TSClassImplements, TSIndexSignature, TSInterfaceDeclaration,
-    TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAliasDeclaration,
-    TSTypeAnnotation, TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation,
-    VariableDeclarator,
+    Class, FormalParameter, FunctionBody, MethodDefinition, MethodDefinitionType,
+    PropertyDefinition, PropertyDefinitionType, ReturnStatement, Statement, TSAsExpression,
+    TSClassImplements, TSIndexSignature, TSInterfaceDeclaration, TSNonNullExpression,
+    TSSatisfiesExpression, TSThisParameter, TSTypeAliasDeclaration, TSTypeAnnotation,
+    TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan as _, SourceType, Span};
-use oxc_syntax::scope::ScopeFlags;
 
 use super::super::message::{Failure, Place};
 
@@ -315,14 +313,6 @@ impl<'a> Visit<'a> for Types<'_> {
             self.remove_sign(it.key.span().end + u32::from(it.computed), '?');
         }
         walk::walk_method_definition(self, it);
-    }
-
-    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
-        walk::walk_function(self, it, flags);
-    }
-
-    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
-        walk::walk_arrow_function_expression(self, it);
     }
 
     fn visit_function_body(&mut self, it: &FunctionBody<'a>) {
