@@ -348,7 +348,7 @@ impl ServerActor {
 
     fn handle_death(&mut self) {
         self.apply(ServerEvent::Died);
-        // Whoever has marked a list before the connection was gone is told.
+        // Afterwards, so that a list that was marked before the connection was gone counts too.
         self.cancel_refresh();
     }
 

@@ -84,7 +84,7 @@ fn asks(result: &Raw) -> Answered {
 }
 
 /// Returns the result of a script that has returned a JSON text, or nothing.
-pub(super) fn script_result(value: Option<&str>, made: &[MadeCall], log: &[String]) -> Raw {
+pub(super) fn script_result(value: Option<&str>, made: &[MadeCall], log: &str) -> Raw {
     let value = value.and_then(|text| Raw::parse(text.to_owned()).ok());
     let value = value.unwrap_or_else(|| Raw::encode(&()));
     let text_block = |text: &str| Raw::encode(&json!({"type": "text", "text": text}));
@@ -111,7 +111,7 @@ pub(super) fn failed_script(
     place: Option<Place>,
     code: &str,
     made: &[MadeCall],
-    log: &[String],
+    log: &str,
 ) -> Raw {
     let mut text = format!("The script has failed: {}", shortened(message, MAX_ERROR_CHARS));
     if let Some(Place { line, column }) = place {
@@ -131,15 +131,15 @@ pub(super) fn failed_script(
 
 /// Returns what a script that has ended well has called and logged; `None` if all calls went well
 /// and nothing was logged.
-fn report(made: &[MadeCall], log: &[String]) -> Option<String> {
+fn report(made: &[MadeCall], log: &str) -> Option<String> {
     let went_well = made.iter().all(|call| call.outcome == CallOutcome::Done);
     let calls = (!went_well).then(|| calls(made));
     let lines: Vec<String> = calls.into_iter().chain(logged(log)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn logged(log: &[String]) -> Option<String> {
-    (!log.is_empty()).then(|| format!("[log]\n{}", log.join("\n")))
+fn logged(log: &str) -> Option<String> {
+    (!log.is_empty()).then(|| format!("[log]{log}"))
 }
 
 fn calls(made: &[MadeCall]) -> String {

@@ -35,18 +35,26 @@ pub(super) struct ScriptRun {
     worker: WorkerProcess,
     code: String,
     max_calls: usize,
-    /// The number of bytes of the log and of the value that are taken of a worker.
+    /// The number of bytes of the log, and of the value, that are taken of a worker.
     max_output: usize,
-    /// The number of requests without an answer.
-    unanswered: usize,
+    traffic: Traffic,
     made: Vec<MadeCall>,
-    log: Vec<String>,
+    /// The lines of the log, each after a line break.
+    log: String,
     /// Calls that can be made, or repeated with the user's answers.
     ready: VecDeque<ScriptCall>,
     /// Calls that need answers of the user.
     asking: Vec<AskingCall>,
-    /// The number of times that the worker has begun to wait, and the number of answers sent to it.
+}
+
+/// The numbers of messages between a worker and its owner.
+#[derive(Default)]
+struct Traffic {
+    /// Requests that it has made.
+    requests: usize,
+    /// Times that it has begun to wait for an answer.
     waits: usize,
+    /// Answers that it was sent.
     answers: usize,
 }
 
@@ -92,13 +100,11 @@ impl ScriptRun {
             max_calls: limits.script_calls,
             // A character has up to six bytes of JSON.
             max_output: limits.script_output.saturating_mul(6),
-            unanswered: 0,
+            traffic: Traffic::default(),
             made: Vec::new(),
-            log: Vec::new(),
+            log: String::new(),
             ready: VecDeque::new(),
             asking: Vec::new(),
-            waits: 0,
-            answers: 0,
         })
     }
 
@@ -111,7 +117,7 @@ impl ScriptRun {
             {
                 open.push(make(fleet, caller.clone(), next, call));
             }
-            if self.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
+            if self.traffic.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
                 return Step::Asks;
             }
             tokio::select! {
@@ -134,18 +140,18 @@ impl ScriptRun {
     fn take(&mut self, fleet: &Fleet, caller: &Caller, message: FromWorker) -> Option<Raw> {
         match message {
             FromWorker::Ready => {}
-            FromWorker::Waiting => self.waits += 1,
+            FromWorker::Waiting => self.traffic.waits += 1,
             FromWorker::Log { text } => {
-                if let Some(left) = self.max_output.checked_sub(text.len() + 1) {
-                    self.max_output = left;
-                    self.log.push(text);
+                if self.log.len() + text.len() < self.max_output {
+                    self.log.push('\n');
+                    self.log.push_str(&text);
                 }
             }
-            FromWorker::Request { .. } if self.unanswered == MAX_AT_ONCE => {
+            FromWorker::Request { .. } if self.traffic.unanswered() == MAX_AT_ONCE => {
                 return Some(self.failed("the interpreter has made too many requests", None));
             }
             FromWorker::Request { id, request } => {
-                self.unanswered += 1;
+                self.traffic.requests += 1;
                 self.take_request(fleet, caller, id, request);
             }
             FromWorker::Done { value }
@@ -214,14 +220,8 @@ impl ScriptRun {
     }
 
     fn answer(&mut self, message: &ToWorker) {
-        self.unanswered -= 1;
-        self.answers += 1;
+        self.traffic.answers += 1;
         self.worker.send(message);
-    }
-
-    /// Returns whether the worker has read every answer, and waits for another one.
-    fn is_worker_waiting(&self) -> bool {
-        self.waits > self.answers
     }
 
     /// Returns the questions of all calls for the user, each under a key of its own.
@@ -251,6 +251,17 @@ impl ScriptRun {
             }
             self.ready.push_back(call);
         }
+    }
+}
+
+impl Traffic {
+    /// Returns whether the worker has read every answer, and waits for another one.
+    fn is_worker_waiting(&self) -> bool {
+        self.waits > self.answers
+    }
+
+    fn unanswered(&self) -> usize {
+        self.requests - self.answers
     }
 }
 
