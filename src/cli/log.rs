@@ -112,8 +112,10 @@ pub(super) fn line_of_call(call: &CallRecord) -> String {
     };
     let policy = call.policy.as_deref().map(|effect| format!(", {}", one_line(effect)));
     let policy = policy.unwrap_or_default();
+    let script = call.script.as_ref().map(|it| format!(", {} {}", one_line(&it.name), it.run));
+    let script = script.unwrap_or_default();
     format!(
-        "{dim}{}{dim:#} {}/{} {}, {} in, {} out, {outcome}{policy} {dim}{}{dim:#}",
+        "{dim}{}{dim:#} {}/{} {}, {} in, {} out, {outcome}{policy} {dim}{}{script}{dim:#}",
         call.at,
         one_line(&call.server),
         one_line(name),

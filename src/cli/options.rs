@@ -110,7 +110,7 @@ fn has_meaning(command: &str, option: &str) -> bool {
         "profile" => ["serve", "check", "connect", "list", "status", "test", "refresh", "call"]
             .contains(&command),
         "eager" | "lazy" | "hybrid" => ["serve", "connect", "add", "import"].contains(&command),
-        "surface" | "idle_timeout" | "http" => ["serve", "connect"].contains(&command),
+        "surface" | "scripts" | "idle_timeout" | "http" => ["serve", "connect"].contains(&command),
         "stdio" | "no_daemon" => command == "serve",
         _ => true,
     }

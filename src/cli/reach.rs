@@ -132,6 +132,9 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     if let Some(startup) = options.startup.chosen() {
         arguments.push(format!("--{}", startup.name()));
     }
+    if options.scripts {
+        arguments.push("--scripts".to_owned());
+    }
     Ok(arguments)
 }
 

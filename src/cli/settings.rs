@@ -265,6 +265,9 @@ pub(super) fn read(
     if let Some(surface) = options.surface {
         config.settings.set_surface(surface);
     }
+    if options.scripts {
+        config.settings.lists.scripts.runs_any = true;
+    }
     for server in &mut config.servers {
         let is_kept = parsed.compatibility.kept_idle_timeouts.contains(&server.name);
         override_server(server, options, options.idle_timeout.filter(|_| !is_kept));

@@ -31,6 +31,9 @@ pub(super) struct Options {
     /// The form in which hosts see the servers
     #[arg(long, global = true, value_parser = surface_parser())]
     pub(super) surface: Option<Surface>,
+    /// Let agents run scripts that call many tools
+    #[arg(long, global = true)]
+    pub(super) scripts: bool,
     #[command(flatten)]
     pub(super) startup: StartupFlags,
     /// Put servers to sleep after this time without use: `90s`, `5m`; 0 for never

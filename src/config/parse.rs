@@ -48,6 +48,7 @@ pub fn parse(
     settings.profiles = Profiles::new(profiles);
     settings.policy = policy;
     let directory = path.parent().unwrap_or(Path::new("."));
+    settings.lists.scripts.start_from(directory);
     let mut compatibility =
         Compatibility { serves_at_root: rules.serves_at_root, ..Compatibility::default() };
     let mut servers = Vec::new();

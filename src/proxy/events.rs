@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::broadcast;
 
-use super::{HostId, Span};
+use super::{HostId, RunningScript, Span};
 use crate::{config::ServerConfig, protocol::ClientIdentity, wire::Raw};
 
 /// Events that a listener may be behind before it misses some.
@@ -93,8 +93,7 @@ pub(crate) struct EndedRequest {
 /// A request to a server that has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct EndedCall {
-    pub host: HostId,
-    pub client: Arc<ClientIdentity>,
+    pub origin: CallOrigin,
     /// The server's name.
     pub server: String,
     pub method: String,
@@ -109,6 +108,15 @@ pub(crate) struct EndedCall {
     pub fault: Option<CallFault>,
     /// The effect of the policy; `None` if no rule denies the call or asks about it.
     pub policy: Option<PolicyEffect>,
+}
+
+/// The host that has made a call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallOrigin {
+    pub host: HostId,
+    pub client: Arc<ClientIdentity>,
+    /// The script of the host that made the call.
+    pub script: Option<RunningScript>,
 }
 
 /// The effect of the policy on a call that it does not simply allow.

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Endpoint, Span};
+use serde_json::{Value, json};
+
+use super::{Endpoint, RunningScript, Span};
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
@@ -114,8 +116,8 @@ pub(crate) struct Caller {
     pub(super) beats: Arc<AtomicU32>,
     /// The least severe log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,
-    /// True if a script of the host makes the request.
-    pub(super) is_script: bool,
+    /// The script of the host that makes the request.
+    pub(super) script: Option<RunningScript>,
     /// The request of a modern host as received; dormouse recognizes its retry by it.
     pub request: Option<Arc<Request>>,
 }
@@ -141,7 +143,7 @@ impl Caller {
             progress_token,
             span: None,
             beats: Arc::default(),
-            is_script: false,
+            script: None,
             log_level,
             request,
         }
@@ -159,19 +161,31 @@ impl Caller {
     /// at most `settle`. Hosts build the model's next request from the list that they have when a
     /// result arrives.
     pub(super) async fn await_tool_list(&self, announced: u64, settle: Duration) {
-        if self.is_script {
+        if self.script.is_some() {
             // Scripts need no list.
             return;
         }
         let _ = tokio::time::timeout(settle, self.host.tool_list_fetched(announced)).await;
     }
 
+    /// Tells the host of progress, if it wants any.
+    pub(super) fn tell_progress(&self, progress: &Value, message: &str) {
+        let Some(token) = &self.progress_token else { return };
+        let params = Raw::encode(&json!({"progress": progress, "message": message}));
+        let params = edit::set(&params, "progressToken", token);
+        self.peer.notify(method::PROGRESS, Some(params));
+    }
+
     /// Returns a sink that passes progress on under the host's token; `None` if the host wants
     /// none.
     pub(super) fn progress_sink(&self) -> Option<ProgressSink> {
         let token = self.progress_token.clone()?;
-        let peer = self.peer.clone();
+        let (peer, script) = (self.peer.clone(), self.script.clone());
         Some(Box::new(move |params| {
+            let params = match &script {
+                Some(script) => script.as_own_progress(&params),
+                None => params,
+            };
             let params = edit::set(&params, "progressToken", &token);
             peer.notify(method::PROGRESS, Some(params));
         }))

@@ -51,7 +51,7 @@ pub(super) async fn bound(
     params: &Raw,
     outcome: Outcome,
 ) -> Outcome {
-    if caller.is_script {
+    if caller.script.is_some() {
         // A script reads the whole, and returns what its host gets.
         return outcome;
     }

@@ -3,8 +3,8 @@
 
 mod answer;
 mod made_call;
+mod named_tool;
 mod script_run;
-mod tool_spelling;
 
 use futures_util::future::BoxFuture;
 
@@ -16,7 +16,8 @@ use super::{
     large_results,
 };
 use crate::{
-    surface::{WantedScript, failed},
+    base::{read_bounded, run_blocking},
+    surface::{MAX_CODE_BYTES, ScriptSource, WantedScript, failed},
     wire::{Outcome, Raw},
 };
 
@@ -31,10 +32,34 @@ pub(super) async fn run_script(
     script: &WantedScript,
     call: CallTool,
 ) -> Outcome {
-    match ScriptRun::start(script, &fleet.settings().limits) {
+    let run = match read(script).await {
+        Ok(code) => ScriptRun::start(script, code, &fleet.settings().limits)
+            .map_err(|error| error.to_string()),
+        Err(reason) => Err(reason),
+    };
+    match run {
         Ok(run) => go_on(fleet, caller, run, call).await,
-        Err(error) => Ok(own_result(caller, failed(error.to_string()))),
+        Err(reason) => Ok(own_result(caller, failed(reason))),
     }
+}
+
+/// Returns the text of a script. A saved script is read at each run, so that every change of its
+/// file takes effect.
+///
+/// # Errors
+/// The reason that the file cannot be read.
+async fn read(script: &WantedScript) -> Result<String, String> {
+    let path = match &script.source {
+        ScriptSource::Text(code) => return Ok(code.clone()),
+        ScriptSource::File(path) => path.clone(),
+    };
+    let shown = path.display().to_string();
+    let refused =
+        |reason: &str| format!("cannot read the script {:?} ({shown}): {reason}", script.name);
+    let read = run_blocking(move || read_bounded(&path, MAX_CODE_BYTES as u64)).await;
+    let bytes = read.ok_or_else(|| refused("dormouse ends"))?;
+    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8"))
 }
 
 async fn go_on(fleet: &Fleet, caller: &Caller, mut run: ScriptRun, call: CallTool) -> Outcome {

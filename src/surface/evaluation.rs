@@ -3,7 +3,7 @@
 use super::{
     View,
     action::{Action, failure},
-    activate, direct, discover, groups, load, own_tools, read_result, run_script,
+    activate, direct, discover, groups, load, own_tools, read_result, run_script, saved_scripts,
 };
 use crate::{
     catalog::{Presence, ToolResolution},
@@ -21,6 +21,7 @@ impl View<'_> {
             Surface::Direct => direct::tools(self),
         };
         tools.extend(run_script::listed(self));
+        tools.extend(saved_scripts::listed(self));
         tools
     }
 
@@ -67,7 +68,8 @@ impl View<'_> {
             }
             own_tools::RUN_SCRIPT => run_script::run_script(self, &arguments),
             own_tools::READ_RESULT => Some(read_result::read_result(&arguments)),
-            _ => activate::activate(self, &name),
+            _ => saved_scripts::run(self, &name, &arguments)
+                .or_else(|| activate::activate(self, &name)),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))
     }

@@ -21,7 +21,9 @@ use crate::{
         Inventory, Item, LoadOrigin, OfferId, Presence, ResourceRoute, ServerCatalog, ServerId,
         Snapshot, hidden_characters, read_items, tool_names::MAX_LISTED_NAME_CHARS,
     },
-    config::{self, Environment, ListSettings, Listing, ServerConfig, Settings, Surface},
+    config::{
+        self, Environment, ListSettings, Listing, SavedScript, ServerConfig, Settings, Surface,
+    },
     wire::{Raw, edit},
 };
 
@@ -71,13 +73,18 @@ pub(crate) fn listings(bytes: &[u8]) {
 }
 
 fn settings(choices: &mut Choices<'_>) -> Settings {
-    let lists = ListSettings {
+    let mut lists = ListSettings {
         listing: choices.one_of(&[Listing::Growing, Listing::Stable]),
         description_budget: Some(choices.one_of(&[2048, 300, 100, 16])),
         split_calls: choices.one_of(&[false, true]),
-        scripts: choices.one_of(&[false, true]),
         ..ListSettings::default()
     };
+    lists.scripts.runs_any = choices.one_of(&[false, true]);
+    if choices.one_of(&[false, true]) {
+        let description = "Sorts what came in".to_owned();
+        let triage = SavedScript { description, ..SavedScript::default() };
+        lists.scripts.saved.insert("triage".to_owned(), triage);
+    }
     Settings { lists, ..Settings::default() }
 }
 

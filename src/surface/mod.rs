@@ -5,6 +5,7 @@
 
 mod action;
 mod activate;
+mod argument_hint;
 mod budget;
 mod definition;
 mod direct;
@@ -21,6 +22,7 @@ mod own_tools;
 mod read_result;
 mod result_part;
 mod run_script;
+mod saved_scripts;
 mod section;
 mod text;
 mod toolsets;
@@ -28,8 +30,9 @@ mod view;
 mod wanted_script;
 
 pub(crate) use action::{Action, failed};
+pub(crate) use argument_hint::argument_hint;
 pub(crate) use own_tools::{calling_tool, calls_another, through_use_tool, to_discover_tool};
 pub(crate) use read_result::ReadForm;
 pub(crate) use result_part::ResultPart;
 pub(crate) use view::{Apps, View};
-pub(crate) use wanted_script::WantedScript;
+pub(crate) use wanted_script::{MAX_CODE_BYTES, ScriptSource, WantedScript};

@@ -3,8 +3,12 @@
 use serde_json::json;
 
 use super::{
-    Action, View, action::failure, definition, name_list::name_list, own_tools::RUN_SCRIPT,
-    wanted_script::WantedScript,
+    Action, View,
+    action::failure,
+    definition,
+    name_list::name_list,
+    own_tools::RUN_SCRIPT,
+    wanted_script::{MAX_CODE_BYTES, ScriptSource, WantedScript},
 };
 use crate::{
     catalog::OfferVisibility,
@@ -15,8 +19,6 @@ use crate::{
 const MAX_DESCRIPTION_BYTES: usize = 2048;
 /// Room below which no names of servers are listed, in bytes.
 const MIN_NAMES_BYTES: usize = 100;
-/// Maximum length of a script, in bytes.
-const MAX_CODE_BYTES: usize = 256 * 1024;
 
 const DESCRIPTION: &str = "\
 Run JavaScript or TypeScript that calls many tools in one turn. Only what it returns comes back, \
@@ -45,7 +47,7 @@ Promise.all, console.log, return VALUE.";
 impl View<'_> {
     /// Returns whether hosts can run scripts here. One server alone has only its own tools.
     fn runs_scripts(self) -> bool {
-        self.snapshot.settings.lists.scripts && self.snapshot.sole.is_none()
+        self.snapshot.settings.lists.scripts.runs_any && self.snapshot.sole.is_none()
     }
 }
 
@@ -99,6 +101,10 @@ pub(super) fn run_script(view: View<'_>, arguments: &Raw) -> Option<Action> {
             return failure(format!("\"code\" is longer than {MAX_CODE_BYTES} bytes"));
         }
         let input = input.unwrap_or_else(|| Raw::encode(&()));
-        Action::RunScript(Box::new(WantedScript { code, input }))
+        Action::RunScript(Box::new(WantedScript {
+            name: RUN_SCRIPT.to_owned(),
+            source: ScriptSource::Text(code),
+            input,
+        }))
     })
 }

@@ -11,7 +11,7 @@ use crate::{
     catalog::estimated_tokens,
     config::Mask,
     protocol::ClientIdentity,
-    proxy::{Bodies, CallFault, EndedCall},
+    proxy::{Bodies, CallFault, EndedCall, RunningScript},
     wire::{Raw, edit},
 };
 
@@ -32,6 +32,9 @@ pub(crate) struct CallRecord {
     /// The name and the version that the host gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// The script that made the call; missing if the host made it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptRecord>,
     pub server: String,
     /// The MCP method.
     pub method: String,
@@ -67,6 +70,21 @@ pub(crate) struct CallRecord {
     pub result: Option<String>,
 }
 
+/// A run of a script that called a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ScriptRecord {
+    /// The tool that ran the script: `run_script`, or the name of a saved script.
+    pub name: String,
+    /// The number of the run in that process.
+    pub run: u64,
+}
+
+impl ScriptRecord {
+    fn of(script: &RunningScript) -> Self {
+        Self { name: script.name.to_string(), run: script.run }
+    }
+}
+
 /// The way in which a request to a server has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -87,8 +105,9 @@ impl CallRecord {
         Self {
             at: timestamp(call.time.began),
             pid: std::process::id(),
-            host: call.host.0,
-            client: client_name(&call.client),
+            host: call.origin.host.0,
+            client: client_name(&call.origin.client),
+            script: call.origin.script.as_ref().map(ScriptRecord::of),
             server: call.server.clone(),
             method: shortened(&call.method, MAX_NAME_CHARS),
             name: call.subject.as_deref().map(|subject| {

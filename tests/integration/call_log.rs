@@ -57,6 +57,24 @@ async fn log_has_every_call_that_servers_counted() {
 }
 
 #[tokio::test]
+async fn calls_of_a_script_name_it() {
+    let home = DaemonHome::new();
+    let mut host = home.proxy([Server::lazy("a")]).set("scripts", true).serve().await;
+    for code in ["await mcp.a.echo(); await mcp.a.shout()", "await mcp.a.shout()"] {
+        host.call("run_script", json!({"code": code})).await;
+    }
+    echo(&mut host, "a", "by the host itself").await;
+    let calls = logged_at_last(&home, 4).await;
+    let names: Vec<&Value> = calls.iter().map(|call| &call["name"]).collect();
+    assert_eq!(names, ["echo", "shout", "shout", "echo"]);
+    let scripts: Vec<&Value> = calls.iter().map(|call| &call["script"]["name"]).collect();
+    let run_script = &json!("run_script");
+    assert_eq!(scripts, [run_script, run_script, run_script, &Value::Null]);
+    let run = |call: usize| calls[call]["script"]["run"].as_u64();
+    assert_eq!((run(0), run(1).map(|run| run + 1)), (run(1), run(2)));
+}
+
+#[tokio::test]
 async fn contents_are_kept_without_the_secrets_of_the_config() {
     const SECRET: &str = "canary-904c2d-secret";
     let home = DaemonHome::new();

@@ -105,6 +105,23 @@ async fn reload_touches_only_changed_servers() {
 }
 
 #[tokio::test]
+async fn saved_scripts_follow_the_config() {
+    let config = WatchedConfig::with([Server::lazy("a")]);
+    let mut host = config.proxy().serve().await;
+    let triage = json!({"file": "sub/triage.ts", "description": "Sorts"});
+    config.edit(|config| config["scripts"] = json!({"triage": triage, "run_script": true}));
+    host.notification("notifications/tools/list_changed").await;
+    let names = host.tool_names().await;
+    for name in ["triage", "run_script"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+    let file = config.path().with_file_name("sub").join("triage.ts");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(file, "return 'next to the config'").unwrap();
+    assert_eq!(text_of(&host.call("triage", json!({})).await), "next to the config");
+}
+
+#[tokio::test]
 async fn requests_in_flight_survive_a_reload() {
     let home = WatchedConfig::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;

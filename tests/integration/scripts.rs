@@ -40,6 +40,75 @@ async fn script_is_offered_on_every_surface_if_the_config_says_so() {
     assert!(text_of(&run(&mut host, "1").await).contains("Unknown tool"));
 }
 
+/// Returns a proxy with the saved script `triage`, which takes a text, and its file.
+fn proxy_with_triage(code: &str) -> (Proxy, tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("triage.ts");
+    std::fs::write(&file, code).unwrap();
+    let triage = json!({
+        "file": file,
+        "description": "Says what came in",
+        "input": {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+    });
+    (Proxy::with([Server::lazy("a")]).set("scripts", json!({"triage": triage})), directory, file)
+}
+
+#[tokio::test]
+async fn saved_script_is_a_tool_that_runs_its_file() {
+    let code = "return (await mcp.a.echo({ said: input.text })).arguments.said as string";
+    let (proxy, _directory, file) = proxy_with_triage(code);
+    let mut host = proxy.serve().await;
+    let listed = host.request("tools/list", json!({})).await;
+    let all = listed["tools"].as_array().unwrap();
+    let ours = all.iter().find(|tool| tool["name"] == "triage").expect("it is listed");
+    assert_eq!(ours["description"], "Says what came in");
+    assert_eq!(ours["inputSchema"]["type"], "object");
+    assert!(!host.tool_names().await.contains(&"run_script".to_owned()));
+    assert_eq!(text_of(&host.call("triage", json!({"text": "hello"})).await), "hello");
+    std::fs::write(&file, "return 'changed'").unwrap();
+    assert_eq!(text_of(&host.call("triage", json!({"text": "x"})).await), "changed");
+    let refused = host.call("triage", json!({"txet": "x"})).await;
+    assert_eq!(refused["isError"], true);
+    insta::assert_snapshot!(text_of(&refused));
+    std::fs::remove_file(&file).unwrap();
+    let missing = host.call("triage", json!({"text": "x"})).await;
+    assert!(text_of(&missing).contains("cannot read the script \"triage\""), "{missing}");
+}
+
+#[tokio::test]
+async fn flag_lets_agents_run_scripts() {
+    let mut host = Proxy::with([Server::lazy("a")]).argument("--scripts").serve().await;
+    assert_eq!(text_of(&run(&mut host, "return 1").await), "1");
+}
+
+#[tokio::test]
+async fn progress_of_a_script_rises_over_all_its_calls() {
+    let mut host = proxy().serve().await;
+    let code = "await Promise.all([1, 2, 3].map(() => mcp.a.progress({ count: 2 })))";
+    let params = json!({
+        "name": "run_script",
+        "arguments": {"code": code},
+        "_meta": {"progressToken": "p"},
+    });
+    host.request("tools/call", params).await;
+    let said = host.received();
+    let said = said.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told = said.filter(|message| message["method"] == "notifications/progress");
+    let told: Vec<u64> = told.map(|it| it["params"]["progress"].as_u64().unwrap()).collect();
+    // Each call reports two steps, and ends.
+    assert_eq!(told, (1..=9).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn misspelt_names_have_hints() {
+    let mut host = proxy().serve().await;
+    let mut said = Vec::new();
+    for code in ["await mcp.a.echoo()", "await mcp.my_sever.echo()", "await tools.call('a/ehco')"] {
+        said.push(format!("{code}\n=> {}", redacted(text_of(&run(&mut host, code).await))));
+    }
+    insta::assert_snapshot!(said.join("\n\n"));
+}
+
 #[tokio::test]
 async fn description_fits_what_hosts_pass_on() {
     let servers = (0..200).map(|number| Server::lazy(&format!("server-number-{number}")));

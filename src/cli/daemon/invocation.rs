@@ -17,8 +17,15 @@ const WITH_VALUE: [&str; 7] = [
     "--log-format",
 ];
 /// The flags of `serve` without a value.
-const WITHOUT_VALUE: [&str; 6] =
-    ["--eager", "--lazy", "--hybrid", "--eager-startup", "--pure-lazy", "--hybrid-lazy"];
+const WITHOUT_VALUE: [&str; 7] = [
+    "--eager",
+    "--lazy",
+    "--hybrid",
+    "--eager-startup",
+    "--pure-lazy",
+    "--hybrid-lazy",
+    "--scripts",
+];
 
 /// A command line that serves a host on standard streams. The daemon reads the flags.
 #[derive(Debug, PartialEq)]

@@ -3,7 +3,9 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{KeyGroup, key_class::AT_ONCE, unlimited};
+use serde_json::Value;
+
+use super::{KeyGroup, KeyProblem, ScriptSettings, key_class::AT_ONCE, unlimited};
 
 /// The contents and the form of the lists that hosts see.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -26,9 +28,10 @@ pub struct ListSettings {
     /// `true` adds `use_readonly_tool`, which calls only tools that are marked as read-only.
     #[schemars(extend("x-class" = AT_ONCE))]
     pub split_calls: bool,
-    /// `true` adds `run_script`, by which an agent calls many tools in one turn.
+    /// `true` adds `run_script`, by which an agent calls many tools in one turn; an object has
+    /// saved scripts, each of which is a tool: see docs/reference/scripts.md.
     #[schemars(extend("x-class" = AT_ONCE))]
-    pub scripts: bool,
+    pub scripts: ScriptSettings,
 }
 
 impl Default for ListSettings {
@@ -39,12 +42,16 @@ impl Default for ListSettings {
             always_load: AlwaysLoad::Meta,
             description_budget: Some(2048),
             split_calls: false,
-            scripts: false,
+            scripts: ScriptSettings::default(),
         }
     }
 }
 
-impl KeyGroup for ListSettings {}
+impl KeyGroup for ListSettings {
+    fn problems(&self, written: &Value) -> Vec<KeyProblem> {
+        self.scripts.problems(&written["scripts"])
+    }
+}
 
 /// The form in which hosts see the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]

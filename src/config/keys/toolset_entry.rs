@@ -5,14 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::KeyProblem;
+use super::{KeyProblem, simple_name};
 use crate::config::{NamePattern, key_path::Step};
 
 /// The `toolsets` of an entry as written, in order.
 pub(in crate::config) type ToolsetEntries = IndexMap<String, ToolsetEntry>;
-
-/// Maximum length of the name of a toolset, in bytes.
-const MAX_NAME_BYTES: usize = 64;
 
 /// A named part of a server's tools.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -35,12 +32,8 @@ pub(super) fn problems(toolsets: &ToolsetEntries, written: &Value) -> Vec<KeyPro
     };
     let mut problems = Vec::new();
     for (name, toolset) in toolsets {
-        if !is_simple(name) {
-            let message = format!(
-                "the name of a toolset consists of at most {MAX_NAME_BYTES} letters, digits, \"-\" \
-                    and \"_\""
-            );
-            problems.push((at(&[name]), message));
+        if !simple_name::is_simple(name) {
+            problems.push((at(&[name]), simple_name::rule("a toolset")));
         }
         if written[name]["tools"].is_null() {
             problems.push((at(&[name]), "a toolset needs \"tools\": names or globs".to_owned()));
@@ -49,9 +42,4 @@ pub(super) fn problems(toolsets: &ToolsetEntries, written: &Value) -> Vec<KeyPro
         }
     }
     problems
-}
-
-fn is_simple(name: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(is_allowed)
 }

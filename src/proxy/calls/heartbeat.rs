@@ -4,11 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::json;
 
-use crate::{
-    protocol::method,
-    proxy::Caller,
-    wire::{Raw, edit},
-};
+use crate::proxy::Caller;
 
 /// The interval at which a waiting host is told that its request goes on.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -29,14 +25,13 @@ pub(in crate::proxy) async fn with_beats<T>(
 }
 
 /// Sends progress. The values rise from -1 towards 0, so that those of the server still rise after
-/// them.
+/// them. A script counts all its progress.
 fn beat(caller: &Caller, message: &str) {
-    let Some(token) = &caller.progress_token else { return };
-    let beats = caller.beats.fetch_add(1, Ordering::Relaxed) + 1;
-    let params = Raw::encode(&json!({
-        "progress": -1.0 / f64::from(beats),
-        "message": message,
-    }));
-    let params = edit::set(&params, "progressToken", token);
-    caller.peer.notify(method::PROGRESS, Some(params));
+    let progress = if let Some(script) = &caller.script {
+        json!(script.next_progress())
+    } else {
+        let beats = caller.beats.fetch_add(1, Ordering::Relaxed) + 1;
+        json!(-1.0 / f64::from(beats))
+    };
+    caller.tell_progress(&progress, message);
 }

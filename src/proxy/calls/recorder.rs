@@ -12,7 +12,7 @@ use crate::{
     protocol::error,
     proxy::{
         CallFault, CallSize, EndedCall, Fleet, SentCall, Span, TimeSpan,
-        events::{Bodies, Events, PolicyEffect},
+        events::{Bodies, CallOrigin, Events, PolicyEffect},
     },
     upstream::Lease,
     wire::{Outcome, Raw, edit},
@@ -59,8 +59,11 @@ impl Recorder {
             parent: call.caller.span.clone(),
             params: call.params.clone(),
             call: EndedCall {
-                host: call.caller.host.id(),
-                client: call.caller.client.clone(),
+                origin: CallOrigin {
+                    host: call.caller.host.id(),
+                    client: call.caller.client.clone(),
+                    script: call.caller.script.clone(),
+                },
                 server: config.name.clone(),
                 method: call.method.to_owned(),
                 subject: call.params.as_ref().and_then(subject_of),

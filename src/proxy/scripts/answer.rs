@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::made_call::{CallKind, CallOutcome, MadeCall};
 use crate::{
-    base::{one_line, shortened},
+    base::shortened,
     proxy::asking::HostQuestion,
     script::Place,
     surface::failed,
@@ -13,8 +13,7 @@ use crate::{
 
 /// Maximum number of calls that a report names.
 const MAX_NAMED_CALLS: usize = 50;
-/// Maximum length of a name in a report, of a line of the script, and of an error, in characters.
-const MAX_NAME_CHARS: usize = 100;
+/// Maximum length of a line of the script, and of an error, in characters.
 const MAX_LINE_CHARS: usize = 200;
 const MAX_ERROR_CHARS: usize = 4000;
 
@@ -143,15 +142,7 @@ fn logged(log: &str) -> Option<String> {
 }
 
 fn calls(made: &[MadeCall]) -> String {
-    let named = made.iter().take(MAX_NAMED_CALLS).map(|call| {
-        let outcome = match call.outcome {
-            CallOutcome::Open => "not answered",
-            CallOutcome::Done => "done",
-            CallOutcome::Failed => "failed",
-        };
-        format!("{} ({outcome})", shortened(&one_line(&call.name), MAX_NAME_CHARS))
-    });
-    let named: Vec<String> = named.collect();
+    let named: Vec<String> = made.iter().take(MAX_NAMED_CALLS).map(MadeCall::to_string).collect();
     let more = match made.len().saturating_sub(MAX_NAMED_CALLS) {
         0 => String::new(),
         more => format!(" and {more} more"),

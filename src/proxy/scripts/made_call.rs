@@ -1,5 +1,12 @@
 //! The calls that a script has made.
 
+use std::fmt;
+
+use crate::base::{one_line, shortened};
+
+/// Maximum length of a name in a report, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
 /// A call that a script has made, for the report.
 pub(super) struct MadeCall {
     pub(super) name: String,
@@ -18,4 +25,15 @@ pub(super) enum CallKind {
     Tool,
     /// The answer is the JSON text of dormouse's own tool.
     Lookup,
+}
+
+impl fmt::Display for MadeCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match self.outcome {
+            CallOutcome::Open => "not answered",
+            CallOutcome::Done => "done",
+            CallOutcome::Failed => "failed",
+        };
+        write!(f, "{} ({outcome})", shortened(&one_line(&self.name), MAX_NAME_CHARS))
+    }
 }

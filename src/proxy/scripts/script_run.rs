@@ -9,14 +9,14 @@ use super::{
     CallTool,
     answer::{Answered, failed_script, read_answer, script_result},
     made_call::{CallKind, CallOutcome, MadeCall},
-    tool_spelling::spelled,
+    named_tool::{definition_of, spelled},
 };
 use crate::{
     config::Limits,
     protocol::{Era, method},
-    proxy::{Caller, Fleet, asking::HostQuestion},
+    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
     script::{FromWorker, Place, Request, Start, ToWorker, WorkerError, WorkerProcess},
-    surface::{WantedScript, through_use_tool, to_discover_tool},
+    surface::{WantedScript, argument_hint, through_use_tool, to_discover_tool},
     wire::{Outcome, Raw, Request as HostRequest, edit},
 };
 
@@ -33,6 +33,7 @@ pub(super) enum Step {
 
 pub(super) struct ScriptRun {
     worker: WorkerProcess,
+    script: RunningScript,
     code: String,
     max_calls: usize,
     /// The number of bytes of the log, and of the value, that are taken of a worker.
@@ -83,11 +84,15 @@ impl ScriptRun {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub(super) fn start(script: &WantedScript, limits: &Limits) -> Result<Self, WorkerError> {
+    pub(super) fn start(
+        script: &WantedScript,
+        code: String,
+        limits: &Limits,
+    ) -> Result<Self, WorkerError> {
         let worker = WorkerProcess::start()?;
         let input = RawValue::from_string(script.input.to_string());
         worker.send(&ToWorker::Start(Box::new(Start {
-            code: script.code.clone(),
+            code: code.clone(),
             input: input.expect("a value is JSON"),
             memory: limits.script_memory * 1_000_000,
             own_time_ms: u64::try_from(limits.script_time.as_millis()).unwrap_or(u64::MAX),
@@ -96,7 +101,8 @@ impl ScriptRun {
         })));
         Ok(Self {
             worker,
-            code: script.code.clone(),
+            script: RunningScript::new(&script.name),
+            code,
             max_calls: limits.script_calls,
             // A character has up to six bytes of JSON.
             max_output: limits.script_output.saturating_mul(6),
@@ -115,7 +121,8 @@ impl ScriptRun {
             while open.len() < MAX_AT_ONCE
                 && let Some(next) = self.ready.pop_front()
             {
-                open.push(make(fleet, caller.clone(), next, call));
+                let caller = Caller { script: Some(self.script.clone()), ..caller.clone() };
+                open.push(make(fleet, caller, next, call));
             }
             if self.traffic.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
                 return Step::Asks;
@@ -130,7 +137,7 @@ impl ScriptRun {
                     Err(error) => return Step::Ended(self.failed(&error.to_string(), None)),
                 },
                 Some((call, outcome)) = open.next(), if !open.is_empty() => {
-                    self.deliver(call, outcome);
+                    self.deliver(fleet, caller, call, outcome);
                 }
             }
         }
@@ -203,19 +210,24 @@ impl ScriptRun {
     }
 
     /// Gives the worker the outcome of a call, or keeps the call until the user has answered.
-    fn deliver(&mut self, call: ScriptCall, outcome: Outcome) {
+    fn deliver(&mut self, fleet: &Fleet, caller: &Caller, call: ScriptCall, outcome: Outcome) {
         let id = call.id;
         let (message, outcome) = match read_answer(call.kind, outcome) {
             Answered::Value(value) => {
                 let value = RawValue::from_string(value.to_string()).expect("a value is JSON");
                 (ToWorker::Answer { id, value }, CallOutcome::Done)
             }
-            Answered::Refusal(message) => (ToWorker::Refusal { id, message }, CallOutcome::Failed),
+            Answered::Refusal(mut message) => {
+                message.push_str(&call.hint(fleet, caller).unwrap_or_default());
+                (ToWorker::Refusal { id, message }, CallOutcome::Failed)
+            }
             Answered::Asks { state, questions } => {
                 return self.asking.push(AskingCall { call, state, questions });
             }
         };
-        self.made[call.position].outcome = outcome;
+        let made = &mut self.made[call.position];
+        made.outcome = outcome;
+        caller.tell_progress(&json!(self.script.next_progress()), &made.to_string());
         self.answer(&message);
     }
 
@@ -254,6 +266,17 @@ impl ScriptRun {
     }
 }
 
+impl ScriptCall {
+    /// Returns what is wrong with the arguments of a call that has failed.
+    fn hint(&self, fleet: &Fleet, caller: &Caller) -> Option<String> {
+        let arguments = edit::get(&self.params, "arguments")?;
+        let name = edit::get_str(&arguments, "tool_name")?;
+        let input = edit::get(&arguments, "tool_input")?;
+        let definition = definition_of(fleet, caller, &name)?;
+        argument_hint(&edit::get(&definition, "inputSchema")?, &input)
+    }
+}
+
 impl Traffic {
     /// Returns whether the worker has read every answer, and waits for another one.
     fn is_worker_waiting(&self) -> bool {
@@ -272,7 +295,6 @@ fn make(
     made: ScriptCall,
     call: CallTool,
 ) -> BoxFuture<'_, (ScriptCall, Outcome)> {
-    caller.is_script = true;
     if caller.client.era == Era::Modern {
         let request = HostRequest {
             id: caller.id.clone(),

@@ -65,6 +65,7 @@ function describeCall(call) {
       "Host",
       `${revealed(call.client ?? "unnamed")} (host ${call.host} of dormouse process ${call.pid})`,
     ],
+    ["Script", call.script && `${revealed(call.script.name)}, run ${call.script.run}`],
     ["Took", describeShares(call)],
     ["Sent", `${bytes(call.bytesIn)}, about ${count(call.tokensIn, "token")}`],
     ["Received", `${bytes(call.bytesOut)}, about ${count(call.tokensOut, "token")}`],

@@ -1,6 +1,16 @@
-//! The tool that a script means by the names of a server and a tool, in whatever spelling.
+//! The tool that a script means by its names.
 
-use crate::proxy::{Caller, Fleet};
+use crate::{
+    proxy::{Caller, Fleet},
+    wire::Raw,
+};
+
+/// Returns the definition of a tool, loaded or only known, as its server wrote it.
+pub(super) fn definition_of(fleet: &Fleet, caller: &Caller, name: &str) -> Option<Raw> {
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    let at = snapshot.tools().known_tool(name)?;
+    Some(snapshot.tools().tool(at).1.raw.clone())
+}
 
 /// Returns `server/tool` as dormouse knows them, or as they are written. `mcp.my_server.listIssues`
 /// means the tool `list-issues` of `my-server`.
