@@ -178,6 +178,16 @@ Examples:
         #[command(flatten)]
         limit: TimeLimit,
     },
+    /// Run or check a script that calls many tools
+    #[command(after_help = "\
+Examples:
+  dormouse script run triage.ts '{\"repo\": \"acme/x\"}'
+  dormouse script check triage.ts
+  dormouse script types > dormouse.d.ts")]
+    Script {
+        #[command(subcommand)]
+        command: ScriptSubcommand,
+    },
     /// Show or end the background process that serves all hosts
     #[cfg(unix)]
     Daemon {
@@ -259,6 +269,32 @@ pub(super) enum PolicySubcommand {
         #[arg(long)]
         dry_run: bool,
     },
+}
+
+/// The commands about scripts.
+#[derive(Debug, Subcommand)]
+pub(super) enum ScriptSubcommand {
+    /// Run a script, and print what it returns
+    Run {
+        /// The file with the script, in JavaScript or TypeScript
+        file: PathBuf,
+        /// The value of `input` as JSON; `-` reads standard input
+        #[arg(value_name = "JSON")]
+        input: Option<String>,
+        /// Print the whole result
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a script without running it: its syntax, and the tools and arguments that it names
+    Check {
+        /// The file with the script
+        file: PathBuf,
+        /// Print the problems as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print declarations of the known tools in TypeScript, for editors
+    Types,
 }
 
 /// The time limit for servers.

@@ -1,30 +1,20 @@
 //! `dormouse call`: call a tool as an agent would, and print the result.
 
-use std::{
-    io::{IsTerminal as _, Read as _, Write},
-    process::ExitCode,
-    sync::Weak,
-    time::{Duration, Instant},
-};
+use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context as _, bail};
-use serde_json::{Value, json};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use anyhow::bail;
 
 use super::{
-    UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options,
-    shared_pool::shared_pool, signals,
+    arguments::TimeLimit,
+    one_call::{OneCall, print, read_input},
+    probe, settings,
+    shared_flags::Options,
 };
 use crate::{
-    auth::Auth,
-    base::{one_line, visible},
-    config::{Config, Isolation, ResultLimit, Startup, Surface},
-    downstream::in_process_host,
-    proxy::{Fleet, Storage},
+    base::one_line,
+    config::{Isolation, ResultLimit, Startup, Surface},
     surface::through_use_tool,
-    telemetry::{FleetTelemetry, TelemetryOptions},
-    upstream::ProcessServices,
-    wire::{Outcome, Raw},
+    wire::Raw,
 };
 
 pub(super) struct WantedCall {
@@ -59,126 +49,12 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     config.settings.set_surface(Surface::Discover);
     config.settings.loading.remember_loads = false;
     config.servers = vec![server];
-    let storage = settings::storage(Some(&file));
-    let auth = settings::auth(Some(&file), options);
     let name = format!("{}/{}", wanted.server, wanted.tool);
     let params = through_use_tool(&name, &Raw::encode(&input));
-    let pool = is_shared.then(|| shared_pool(&file, options, &config.settings)).flatten();
-    let services = ProcessServices { pool, ..ProcessServices::default() };
-    let telemetry = TelemetryOptions {
-        fleet: Weak::new(),
-        logging: config.settings.telemetry.call_log,
-        log: settings::call_log_directory(&file),
-        export: None,
-    };
-    let call = call(config, services, storage, auth, telemetry, params);
-    let outcome = runtime()?.block_on(call)?;
-    Ok(print(&outcome, wanted.json))
-}
-
-/// Returns the arguments for the tool, which are an object.
-fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
-    let text = match typed {
-        None => return Ok(json!({})),
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-            text
-        }
-        Some(text) => text.to_owned(),
-    };
-    let input: Value = serde_json::from_str(&text)
-        .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?;
-    if !input.is_object() {
-        return Err(UsageError("the tool's input must be a JSON object".to_owned()).into());
-    }
-    Ok(input)
-}
-
-async fn call(
-    config: Config,
-    services: ProcessServices,
-    storage: Storage,
-    auth: Auth,
-    telemetry: TelemetryOptions,
-    params: Raw,
-) -> anyhow::Result<Outcome> {
-    let fleet = Fleet::new(config, &services, storage, auth);
-    let (telemetry, log) = FleetTelemetry::new(telemetry);
-    fleet.operator().report_to(telemetry.clone());
-    let log = tokio::spawn(log);
-    let stop = CancellationToken::new();
-    let _signals = signals::cancel_when_asked(stop.clone(), false);
-    let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
-    let outcome = stop.run_until_cancelled(in_process_host::call_tool(&fleet, params)).await;
-    drop(waiting);
-    let failed = fleet.operator().overview().into_iter().find(|server| server.status.strikes > 0);
-    fleet.stop().await;
-    services.watchdog.end();
-    telemetry.end();
-    // The log of calls is not worth a failure.
-    let _ = log.await;
+    let answer = OneCall { file: &file, options, config, is_shared, params }.make()?;
     // The error for hosts counts the attempts that are left, but this process makes no other.
-    if let Some(cause) = failed.and_then(|server| server.status.last_error) {
+    if let Some(cause) = answer.load_failure {
         bail!("cannot load the server: {}", one_line(&cause));
     }
-    Ok(outcome.context("stopped before the tool answered")??)
-}
-
-/// Tells the user at intervals that there is no answer yet.
-async fn say_that_it_waits() {
-    let start = Instant::now();
-    for pause in [3, 7, 20].into_iter().chain(std::iter::repeat(30)) {
-        tokio::time::sleep(Duration::from_secs(pause)).await;
-        errln!("waiting for the answer ({} s)", start.elapsed().as_secs());
-    }
-}
-
-fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
-    let (Ok(answer) | Err(answer)) = outcome;
-    let value = answer.to_value();
-    let is_error = outcome.is_err() || value["isError"] == true;
-    let text = match outcome {
-        _ if as_json => answer.to_string(),
-        Err(_) => value["message"].as_str().unwrap_or_default().to_owned(),
-        Ok(_) => readable(&value),
-    };
-    let (is_terminal, mut to): (bool, Box<dyn Write>) = if is_error && !as_json {
-        (std::io::stderr().is_terminal(), Box::new(std::io::stderr()))
-    } else {
-        (std::io::stdout().is_terminal(), Box::new(std::io::stdout()))
-    };
-    // A server's text must not control the terminal. Elsewhere it is printed unchanged.
-    let is_shown = is_terminal || is_error && !as_json;
-    let text = if is_shown { visible(&text) } else { text };
-    super::output::print_line(&mut to, format_args!("{text}"));
-    if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// Returns a result for people: its text, and a short note for other content.
-fn readable(result: &Value) -> String {
-    let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if blocks.is_empty() && !result["structuredContent"].is_null() {
-        return format!("{:#}", result["structuredContent"]);
-    }
-    let lines: Vec<String> = blocks.iter().map(readable_block).collect();
-    lines.join("\n")
-}
-
-fn readable_block(block: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    match block["type"].as_str() {
-        Some("text") => text(&block["text"]),
-        Some("resource") if block["resource"]["text"].is_string() => {
-            text(&block["resource"]["text"])
-        }
-        Some("resource") => format!("[resource {}]", text(&block["resource"]["uri"])),
-        Some("resource_link") => format!("[resource {}]", text(&block["uri"])),
-        Some(kind @ ("image" | "audio")) => format!(
-            "[{kind} {}: {} bytes of base64; --json prints them]",
-            text(&block["mimeType"]),
-            block["data"].as_str().map_or(0, str::len)
-        ),
-        kind => format!("[{} content; --json prints it]", kind.unwrap_or("unknown")),
-    }
+    Ok(print(&answer.outcome, wanted.json))
 }

@@ -10,7 +10,10 @@ const TOPICS: [(&str, &[&str]); 6] = [
         "The config",
         &["init", "add", "remove", "enable", "disable", "share", "get", "check", "trust", "schema"],
     ),
-    ("Servers", &["test", "list", "call", "refresh", "approve", "policy", "login", "logout"]),
+    (
+        "Servers",
+        &["test", "list", "call", "script", "refresh", "approve", "policy", "login", "logout"],
+    ),
     ("The running dormouse", &["status", "top", "ui", "log", "load", "sleep", "reset", "daemon"]),
     ("The program", &["completions", "man"]),
 ];

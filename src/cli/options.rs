@@ -107,8 +107,10 @@ fn has_meaning(command: &str, option: &str) -> bool {
         "env_file" | "log_level" | "log_format" => {
             !["completions", "man", "schema", "demo"].contains(&command)
         }
-        "profile" => ["serve", "check", "connect", "list", "status", "test", "refresh", "call"]
-            .contains(&command),
+        "profile" => {
+            ["serve", "check", "connect", "list", "status", "test", "refresh", "call", "script"]
+                .contains(&command)
+        }
         "eager" | "lazy" | "hybrid" => ["serve", "connect", "add", "import"].contains(&command),
         "surface" | "scripts" | "idle_timeout" | "http" => ["serve", "connect"].contains(&command),
         "stdio" | "no_daemon" => command == "serve",

@@ -20,7 +20,7 @@ use super::{
     operate::{self, ServerOperation},
     options,
     output::is_output_lost,
-    policy, refresh, schema, serve,
+    policy, refresh, schema, script_commands, serve,
     shared_flags::Options,
     status, test, top, trust, ui,
     usage_error::{USAGE_EXIT_CODE, UsageError},
@@ -162,6 +162,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { directory } => write_manual(&directory),
+        Command::Script { command } => script_commands::run(&options, &command),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
         #[cfg(unix)]

@@ -260,6 +260,7 @@ pub(super) fn read(
     config.settings.launch = LaunchFacts {
         lineage: Some(lineage::of(file, context)),
         is_unattended: is_ci(context.get("CI")),
+        is_for_person: false,
         commands: user_commands(Some(file), options),
     };
     if let Some(surface) = options.surface {

@@ -117,12 +117,16 @@ pub(crate) fn reference() -> String {
         ("Parts of a server: `features`", &schema["$defs"]["Features"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["Timeouts"]),
         ("A profile: `profiles.<name>`", &schema["$defs"]["Profile"]),
+        ("A saved script: `scripts.<name>`", &schema["$defs"]["SavedScript"]),
     ] {
         text.push_str(&format!(
             "## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"
         ));
         for (key, property) in node["properties"].as_object().into_iter().flatten() {
+            let required = node["required"].as_array();
+            let is_required = required.is_some_and(|keys| keys.contains(&json!(key)));
             let default = match &property["default"] {
+                _ if is_required => "required".to_owned(),
                 default @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
                     format!("`{default}`")
                 }
@@ -154,9 +158,11 @@ fn kind(schema: &Value, property: &Value) -> String {
         let choices: Vec<_> = choices.iter().map(|choice| format!("`{choice}`")).collect();
         return choices.join(", ").replace('"', "");
     }
-    let kind = match &node["type"] {
-        Value::Array(kinds) => kinds[0].as_str(),
-        kind => kind.as_str(),
-    };
-    kind.unwrap_or("any").to_owned()
+    match &node["type"] {
+        Value::Array(kinds) => {
+            let kinds = kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null");
+            kinds.collect::<Vec<_>>().join(", ")
+        }
+        kind => kind.as_str().unwrap_or("any").to_owned(),
+    }
 }

@@ -32,6 +32,8 @@ pub struct LaunchFacts {
     pub lineage: Option<String>,
     /// True if no user can be asked: the variable `CI` is set.
     pub is_unattended: bool,
+    /// True if a person reads the value of a script, and no model: it is not cut.
+    pub is_for_person: bool,
     /// The commands that messages advise.
     pub commands: UserCommands,
 }

@@ -7,8 +7,8 @@ use super::{
     Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
-    open_logins::OpenLogins, results::KeptResults, rule_writer::RuleWriter, servers::Servers,
-    task_table::TaskTable,
+    learned_shapes::LearnedShapes, open_logins::OpenLogins, results::KeptResults,
+    rule_writer::RuleWriter, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -46,6 +46,7 @@ pub(super) struct CallState {
     pub(super) rule_writer: OnceLock<Arc<dyn RuleWriter>>,
     /// The results that were cut.
     pub(super) results: KeptResults,
+    pub(super) shapes: LearnedShapes,
 }
 
 /// The state of extensions of the protocol.

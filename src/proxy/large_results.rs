@@ -160,7 +160,10 @@ impl Bounding<'_> {
 
     /// Returns the number of bytes above which results of the server are cut for the host.
     fn limit(&self) -> Option<usize> {
-        let Some(server) = self.server else { return Some(DEFAULT_MAX_BYTES) };
+        let Some(server) = self.server else {
+            let is_for_person = self.fleet.settings().launch.is_for_person;
+            return (!is_for_person).then_some(DEFAULT_MAX_BYTES);
+        };
         let endpoint = &self.viewer.endpoint;
         let promises_fidelity = endpoint.only.is_some() || endpoint.surface == Surface::Direct;
         match self.fleet.servers.config(server).settings.max_result_bytes {

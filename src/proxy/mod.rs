@@ -27,6 +27,7 @@ mod instance;
 mod known_tasks;
 mod large_results;
 mod launch;
+mod learned_shapes;
 mod lists;
 mod loading;
 mod notifications;

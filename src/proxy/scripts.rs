@@ -5,10 +5,12 @@ mod answer;
 mod made_call;
 mod named_tool;
 mod script_run;
+mod stubs;
 
 use futures_util::future::BoxFuture;
 
 use self::script_run::{ScriptRun, Step};
+pub(super) use self::stubs::learn;
 use super::{
     Caller, Fleet,
     asking::{ANSWER_TIMEOUT, Continuation},

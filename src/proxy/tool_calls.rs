@@ -50,6 +50,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
                     }
                     answered => {
                         let shaped = shape(caller, method::TOOLS_CALL, answered);
+                        scripts::learn(fleet, *server, sent, &shaped);
                         break large_results::bound(fleet, caller, *server, params, shaped).await;
                     }
                 }

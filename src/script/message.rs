@@ -35,6 +35,8 @@ pub(crate) struct Start {
     pub(crate) output: usize,
     /// The maximum number of requests that wait for their answers at once.
     pub(crate) at_once: u32,
+    /// True if the script is only checked: the answer is [`FromWorker::Checked`].
+    pub(crate) is_check: bool,
 }
 
 /// A message of a worker, which a hostile script may have written.
@@ -57,6 +59,20 @@ pub(crate) enum FromWorker {
         value: Option<Box<RawValue>>,
     },
     Failed(Failure),
+    /// The calls that a script contains, which could be run.
+    Checked {
+        uses: Vec<ToolUse>,
+    },
+}
+
+/// A call of a tool in a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ToolUse {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    /// The names of the arguments; `None` if the call does not show them.
+    pub(crate) arguments: Option<Vec<String>>,
+    pub(crate) place: Place,
 }
 
 /// A request of a script.

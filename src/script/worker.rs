@@ -5,6 +5,7 @@ mod engine;
 mod link;
 mod sandbox;
 mod stopwatch;
+mod tool_uses;
 mod typescript;
 
 use std::io::{self, BufRead, Write};
@@ -28,6 +29,11 @@ fn run(start: &Start, mut channel: Channel) -> io::Result<()> {
         return channel.send(&FromWorker::Failed(Failure::new(message)));
     }
     channel.send(&FromWorker::Ready)?;
+    if start.is_check {
+        let checked = tool_uses::tool_uses(&start.code);
+        let checked = checked.map(|uses| FromWorker::Checked { uses });
+        return channel.send(&checked.unwrap_or_else(FromWorker::Failed));
+    }
     match typescript::Source::read(&start.code) {
         Ok(source) => engine::run(start, &source, channel),
         Err(failure) => channel.send(&FromWorker::Failed(failure)),

@@ -41,11 +41,11 @@ pub(crate) fn argument_hint(schema: &Raw, arguments: &Raw) -> Option<String> {
     if is_closed {
         lines.push(format!("its arguments are: {}", name_list(&known, MAX_NAME_LIST_BYTES)));
     }
-    Some(lines.iter().map(|line| format!("\n{line}")).collect())
+    Some(format!("\n{}", lines.join("\n")))
 }
 
 /// Returns whether the arguments lack one that the schema requires.
-pub(super) fn lacks_required(schema: &Raw, arguments: &Raw) -> bool {
+pub(crate) fn lacks_required(schema: &Raw, arguments: &Raw) -> bool {
     !missing(schema, &names(Some(arguments))).is_empty()
 }
 

@@ -30,8 +30,11 @@ mod view;
 mod wanted_script;
 
 pub(crate) use action::{Action, failed};
-pub(crate) use argument_hint::argument_hint;
-pub(crate) use own_tools::{calling_tool, calls_another, through_use_tool, to_discover_tool};
+pub(crate) use argument_hint::{argument_hint, lacks_required};
+pub(crate) use near_misses::near_misses;
+pub(crate) use own_tools::{
+    calling_tool, calls_another, through_use_tool, to_discover_tool, to_run_script,
+};
 pub(crate) use read_result::ReadForm;
 pub(crate) use result_part::ResultPart;
 pub(crate) use view::{Apps, View};

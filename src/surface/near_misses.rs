@@ -6,7 +6,7 @@ use crate::base::{shortened, visible};
 const MAX_COMPARED_CHARS: usize = 128;
 
 /// Returns the known names that are most similar to `name`, best first; at most three.
-pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
     let name = compared(name);
     let mut near: Vec<(f64, String)> = known
         .map(|known| (likeness(&name, &compared(&known)), known))

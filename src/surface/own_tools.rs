@@ -45,6 +45,11 @@ pub(crate) fn to_discover_tool(arguments: &Value) -> Raw {
     Raw::encode(&json!({"name": DISCOVER_TOOL, "arguments": arguments}))
 }
 
+/// Returns the `params` of a `tools/call` of `run_script`.
+pub(crate) fn to_run_script(code: &str, input: &Value) -> Raw {
+    Raw::encode(&json!({"name": RUN_SCRIPT, "arguments": {"code": code, "input": input}}))
+}
+
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
 /// tool.
 pub(crate) fn calls_another(params: &Raw) -> bool {

@@ -25,9 +25,9 @@ Run JavaScript or TypeScript that calls many tools in one turn. Only what it ret
 so filter and join results inside.
 - await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result or else its text, \
 which is parsed if it is JSON. A call that fails throws an Error.
-- await tools.search('words') finds tools, and await tools.describe('server/tool') gives the \
-definition of one with its input schema: use them first if you do not know a tool's arguments. Log \
-a result once if you do not know its shape.
+- await tools.search('words') finds tools: [{ name, description, typescript }], where typescript \
+declares the call and its result. await tools.describe('server/tool') gives one whole definition. \
+Use them first if you do not know a tool's arguments, and log a result once if its type is any.
 - Promise.all runs up to 8 calls at once. console.log is shown to you. `input` is the value of the \
 parameter. There are no files, network, timers or imports.
 - End with return VALUE: a text, JSON, or { content: [MCP content blocks] }.

@@ -50,6 +50,7 @@ mod real_servers;
 mod reload;
 mod remote;
 mod resources;
+mod script_commands;
 mod scripts;
 mod secrecy;
 mod sharing;

@@ -82,6 +82,30 @@ async fn flag_lets_agents_run_scripts() {
 }
 
 #[tokio::test]
+async fn tools_have_declarations_with_the_shapes_of_results_that_were_seen() {
+    let mut host = proxy().serve().await;
+    let code = "const before = await tools.describe('a/raw');
+        await mcp.a.raw({ result: JSON.stringify({ content: [{ type: 'text', text: input.text }] }) });
+        const after = await tools.search('raw of a');
+        return [before.typescript, before.inputSchema.type,
+          Object.keys(after[0]), after.find((it) => it.name === 'a/raw').typescript]";
+    let text = json!({"items": [{"id": 1, "tags": ["x"]}, {"id": 2}], "next": null}).to_string();
+    let arguments = json!({"code": code, "input": {"text": text}});
+    let result = host.call("run_script", arguments).await;
+    let said: Value = serde_json::from_str(text_of(&result)).unwrap();
+    assert_eq!(
+        said,
+        json!([
+            "mcp.a.raw(args?: { z?: unknown; a?: unknown }): Promise<any>",
+            "object",
+            ["name", "description", "typescript"],
+            "mcp.a.raw(args?: { z?: unknown; a?: unknown }): \
+                Promise<{ items: { id: number; tags?: string[] }[]; next: null }>",
+        ])
+    );
+}
+
+#[tokio::test]
 async fn progress_of_a_script_rises_over_all_its_calls() {
     let mut host = proxy().serve().await;
     let code = "await Promise.all([1, 2, 3].map(() => mcp.a.progress({ count: 2 })))";

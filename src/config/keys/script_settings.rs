@@ -44,14 +44,12 @@ pub struct ScriptSettings {
 /// A script of the user, which is a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("required" = ["file", "description"]))]
 pub struct SavedScript {
     /// The file with the script in JavaScript or TypeScript; a relative path starts from the
     /// directory of the config. It is read at each run.
-    #[schemars(required)]
     pub file: PathBuf,
     /// The purpose of the tool, and the tasks for which to use it.
-    #[schemars(required)]
     pub description: String,
     /// The JSON schema of the tool's arguments, which the script has as `input`. Default: any
     /// object.

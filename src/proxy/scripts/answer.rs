@@ -54,7 +54,9 @@ pub(super) fn read_answer(kind: CallKind, outcome: Outcome) -> Answered {
     }
     Answered::Value(match (kind, texts) {
         // Notes of dormouse follow the JSON.
-        (CallKind::Lookup, Some(texts)) => as_value(texts.first().map_or("", String::as_str)),
+        (CallKind::Search | CallKind::Describe, Some(texts)) => {
+            as_value(texts.first().map_or("", String::as_str))
+        }
         (CallKind::Tool, Some(texts)) if content.is_some() => as_value(&texts.join("\n")),
         _ => content.unwrap_or(result),
     })

@@ -23,8 +23,10 @@ pub(super) enum CallOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
     Tool,
-    /// The answer is the JSON text of dormouse's own tool.
-    Lookup,
+    /// Tools that are found; the answer is JSON text of dormouse.
+    Search,
+    /// The definition of a tool, in the same way.
+    Describe,
 }
 
 impl fmt::Display for MadeCall {

@@ -2,6 +2,7 @@
 
 use crate::{
     proxy::{Caller, Fleet},
+    script::the_only,
     wire::Raw,
 };
 
@@ -24,41 +25,4 @@ pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) 
     let tools = tools.flat_map(|exposed| exposed.catalog.tools.iter().map(|it| it.name.as_str()));
     let tool = the_only(tools, tool).unwrap_or(tool);
     format!("{server}/{tool}")
-}
-
-/// Returns the name that is written, or else the only one that is spelled alike.
-fn the_only<'a>(names: impl Iterator<Item = &'a str>, written: &str) -> Option<&'a str> {
-    let like = plain(written);
-    let mut found: Option<&str> = None;
-    for name in names {
-        if name == written {
-            return Some(name);
-        }
-        if plain(name) == like {
-            if found.is_some_and(|found| found != name) {
-                return None;
-            }
-            found = Some(name);
-        }
-    }
-    found
-}
-
-/// Returns a name without what spellings differ in.
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_found_in_any_spelling_unless_two_are_alike() {
-        let names = || ["list-issues", "get_issue", "getIssue", "x"].into_iter();
-        assert_eq!(the_only(names(), "listIssues"), Some("list-issues"));
-        assert_eq!(the_only(names(), "get_issue"), Some("get_issue"));
-        assert_eq!(the_only(names(), "getissue"), None);
-        assert_eq!(the_only(names(), "y"), None);
-    }
 }

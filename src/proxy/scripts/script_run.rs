@@ -10,6 +10,7 @@ use super::{
     answer::{Answered, failed_script, read_answer, script_result},
     made_call::{CallKind, CallOutcome, MadeCall},
     named_tool::{definition_of, spelled},
+    stubs::with_stubs,
 };
 use crate::{
     config::Limits,
@@ -98,6 +99,7 @@ impl ScriptRun {
             own_time_ms: u64::try_from(limits.script_time.as_millis()).unwrap_or(u64::MAX),
             output: limits.script_output,
             at_once: u32::try_from(MAX_AT_ONCE).expect("a small number"),
+            is_check: false,
         })));
         Ok(Self {
             worker,
@@ -146,7 +148,7 @@ impl ScriptRun {
     /// Takes a message of the worker. Returns the result if the script has ended.
     fn take(&mut self, fleet: &Fleet, caller: &Caller, message: FromWorker) -> Option<Raw> {
         match message {
-            FromWorker::Ready => {}
+            FromWorker::Ready | FromWorker::Checked { .. } => {}
             FromWorker::Waiting => self.traffic.waits += 1,
             FromWorker::Log { text } => {
                 if self.log.len() + text.len() < self.max_output {
@@ -191,18 +193,19 @@ impl ScriptRun {
             let params = through_use_tool(&name, &input);
             (name, CallKind::Tool, params)
         };
-        let lookup = |name: &str, arguments: serde_json::Value| {
-            (name.to_owned(), CallKind::Lookup, to_discover_tool(&arguments))
-        };
         let (name, kind, params) = match request {
             Request::Call { server, tool, arguments } => {
                 used(spelled(fleet, caller, &server, &tool), arguments)
             }
             Request::CallNamed { name, arguments } => used(name, arguments),
             Request::Search { query } => {
-                lookup("tools.search", json!({"query": query, "detail": "full"}))
+                let params = to_discover_tool(&json!({"query": query, "detail": "full"}));
+                ("tools.search".to_owned(), CallKind::Search, params)
             }
-            Request::Describe { name } => lookup("tools.describe", json!({"tool_name": name})),
+            Request::Describe { name } => {
+                let params = to_discover_tool(&json!({"tool_name": name}));
+                ("tools.describe".to_owned(), CallKind::Describe, params)
+            }
         };
         let position = self.made.len();
         self.made.push(MadeCall { name, outcome: CallOutcome::Open });
@@ -214,6 +217,7 @@ impl ScriptRun {
         let id = call.id;
         let (message, outcome) = match read_answer(call.kind, outcome) {
             Answered::Value(value) => {
+                let value = with_stubs(fleet, caller, call.kind, value);
                 let value = RawValue::from_string(value.to_string()).expect("a value is JSON");
                 (ToWorker::Answer { id, value }, CallOutcome::Done)
             }

@@ -212,6 +212,7 @@ mod tests {
             own_time_ms: 300,
             output: 10_000,
             at_once: 2,
+            is_check: false,
         };
         let (to_worker, mut answers) = pipe().unwrap();
         let (messages, from_worker) = pipe().unwrap();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    Class, FormalParameter, FunctionBody, MethodDefinition, MethodDefinitionType,
+    Class, FormalParameter, FunctionBody, MethodDefinition, MethodDefinitionType, Program,
     PropertyDefinition, PropertyDefinitionType, ReturnStatement, Statement, TSAsExpression,
     TSClassImplements, TSIndexSignature, TSInterfaceDeclaration, TSNonNullExpression,
     TSSatisfiesExpression, TSThisParameter, TSTypeAliasDeclaration, TSTypeAnnotation,
@@ -38,29 +38,37 @@ impl Source {
     /// # Errors
     /// If it has a syntax error, or a form of TypeScript that is no mere type.
     pub(super) fn read(script: &str) -> Result<Self, Failure> {
-        if depth(script) > MAX_BRACKETS {
-            let message = format!("the script has more than {MAX_BRACKETS} open brackets");
-            return Err(Failure::syntax(message, None));
-        }
         let allocator = Allocator::default();
-        let options =
-            ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
-        let kind = SourceType::ts().with_module(true);
-        let parsed = Parser::new(&allocator, script, kind).with_options(options).parse();
-        if let Some(problem) = parsed.diagnostics.first() {
-            let place = problem.labels.first().map(|label| place(script, label.offset()));
-            let help = problem.help.as_ref().map(|help| format!(" ({help})"));
-            let message = format!("{}{}", problem.message, help.unwrap_or_default());
-            return Err(Failure::syntax(message, place));
-        }
+        let program = parse(&allocator, script)?;
         let mut types =
             Types { script, found: Vec::new(), functions: 0, returns: false, refused: None };
-        types.visit_program(&parsed.program);
+        types.visit_program(&program);
         if let Some((what, at)) = types.refused {
             return Err(Failure::syntax(what, Some(place(script, at))));
         }
         Ok(Self { code: blank(script, types.found), returns: types.returns })
     }
+}
+
+/// Parses a script.
+///
+/// # Errors
+/// If it has a syntax error.
+pub(super) fn parse<'a>(allocator: &'a Allocator, script: &'a str) -> Result<Program<'a>, Failure> {
+    if depth(script) > MAX_BRACKETS {
+        let message = format!("the script has more than {MAX_BRACKETS} open brackets");
+        return Err(Failure::syntax(message, None));
+    }
+    let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
+    let kind = SourceType::ts().with_module(true);
+    let parsed = Parser::new(allocator, script, kind).with_options(options).parse();
+    if let Some(problem) = parsed.diagnostics.first() {
+        let place = problem.labels.first().map(|label| place(script, label.offset()));
+        let help = problem.help.as_ref().map(|help| format!(" ({help})"));
+        let message = format!("{}{}", problem.message, help.unwrap_or_default());
+        return Err(Failure::syntax(message, place));
+    }
+    Ok(parsed.program)
 }
 
 /// Returns the greatest number of brackets that are open at once, with those in texts.
@@ -78,7 +86,7 @@ fn depth(script: &str) -> usize {
 }
 
 /// Returns the place of an offset in bytes.
-fn place(script: &str, offset: impl TryInto<usize>) -> Place {
+pub(super) fn place(script: &str, offset: impl TryInto<usize>) -> Place {
     let offset = offset.try_into().unwrap_or(usize::MAX).min(script.len());
     let before = &script[..script.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

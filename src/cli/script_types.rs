@@ -1,0 +1,61 @@
+//! `dormouse script types`: the known tools as declarations in TypeScript, for editors.
+
+use std::process::ExitCode;
+
+use super::{settings, shared_flags::Options};
+use crate::{
+    base::one_line,
+    catalog::{Cache, ToolState},
+    config::ServerConfig,
+    script::{ToolStub, property},
+};
+
+/// The names that a script finds next to `mcp`.
+const OTHERS: &str = "\
+declare const tools: {
+  call(name: string, args?: object): Promise<any>;
+  search(query: string): Promise<{ name: string; description: string; typescript: string }[]>;
+  describe(name: string): Promise<any>;
+};
+declare const input: any;
+";
+
+pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let file = settings::find(options)?;
+    let config = settings::parse(&file, options)?;
+    let cache = settings::storage(Some(&file)).catalogs;
+    let mut text = format!(
+        "// The tools of {}, as `dormouse script types` prints them.\ndeclare const mcp: {{\n",
+        one_line(&file.path.display().to_string())
+    );
+    for server in config.servers.iter().filter(|server| server.enabled) {
+        if let Some(members) = cache.as_ref().and_then(|cache| members_of(cache, server)) {
+            text.push_str(&format!("  {}: {{\n{members}  }};\n", property(&server.name)));
+        } else {
+            let command = config.settings.launch.commands.refresh(&server.name);
+            errln!("the tools of {:?} are not known yet: run `{command}`", server.name);
+        }
+    }
+    outln!("{text}}};\n{}", OTHERS.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the tools of a server that hosts are shown, each on lines of its own.
+fn members_of(cache: &Cache, server: &ServerConfig) -> Option<String> {
+    let (record, inventory) = cache.last(server)?;
+    let is_shown = |name: &str| {
+        inventory.tools.iter().any(|tool| tool.name == name && tool.state == ToolState::Shown)
+    };
+    let shown = record.catalog.tools.iter().filter(|tool| is_shown(&tool.name));
+    let members = shown.map(|tool| {
+        let definition = tool.raw.to_value();
+        let stub = ToolStub {
+            server: &server.name,
+            tool: &tool.name,
+            definition: &definition,
+            learned: None,
+        };
+        format!("    {}\n", stub.member().replace('\n', "\n    "))
+    });
+    Some(members.collect())
+}

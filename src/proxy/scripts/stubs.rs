@@ -1,0 +1,67 @@
+//! Declarations of tools for scripts, with the shapes of results that were seen.
+
+use serde_json::json;
+
+use super::{
+    answer::{Answered, read_answer},
+    made_call::CallKind,
+};
+use crate::{
+    catalog::ServerId,
+    proxy::{Caller, Fleet},
+    script::ToolStub,
+    wire::{Outcome, Raw, edit},
+};
+
+/// Maximum size of a result from which a shape is learned, in bytes.
+const MAX_LEARNED_BYTES: usize = 64 * 1024;
+
+/// Learns the shape of a tool's results from the answer to a `tools/call` with these `params`.
+pub(in crate::proxy) fn learn(fleet: &Fleet, server: ServerId, params: &Raw, outcome: &Outcome) {
+    let is_learned = fleet.settings().lists.scripts.runs_any;
+    let Some(result) = outcome.as_ref().ok().filter(|_| is_learned) else { return };
+    let tool = edit::get_str(params, "name").filter(|_| result.len() <= MAX_LEARNED_BYTES);
+    let Some(tool) = tool.filter(|tool| fleet.calls.shapes.wants(server, tool)) else { return };
+    if let Answered::Value(value) = read_answer(CallKind::Tool, Ok(result.clone())) {
+        fleet.calls.shapes.learn(server, &tool, &value.to_value());
+    }
+}
+
+/// Returns the answer to a search or to a look at a definition as scripts get it: with the
+/// declarations of the tools in TypeScript.
+pub(super) fn with_stubs(fleet: &Fleet, caller: &Caller, kind: CallKind, value: Raw) -> Raw {
+    match kind {
+        CallKind::Tool => value,
+        CallKind::Describe => match stub(fleet, caller, &value) {
+            Some(stub) => edit::set(&value, "typescript", &Raw::encode(&stub)),
+            None => value,
+        },
+        CallKind::Search => {
+            let found = edit::elements(&value).unwrap_or_default();
+            let short = found.into_iter().map(|tool| {
+                let Some(stub) = stub(fleet, caller, &tool) else { return tool };
+                let [name, description] = edit::get_each(&tool, ["name", "description"])
+                    .map(|text| text.and_then(|text| text.read::<String>().ok()));
+                let short = json!({"name": name, "description": description, "typescript": stub});
+                Raw::encode(&short)
+            });
+            Raw::array(&short.collect::<Vec<_>>())
+        }
+    }
+}
+
+/// Returns the declaration of a tool whose definition an answer has under the name `server/tool`.
+fn stub(fleet: &Fleet, caller: &Caller, definition: &Raw) -> Option<String> {
+    let name = edit::get_str(definition, "name")?;
+    let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    let at = snapshot.tools().known_tool(&name)?;
+    let (offer, (_, tool)) = (&snapshot.offers[at.offer], snapshot.tools().tool(at));
+    let learned = fleet.calls.shapes.of(offer.server(), &tool.name);
+    let stub = ToolStub {
+        server: offer.server_name(),
+        tool: &tool.name,
+        definition: &tool.raw.to_value(),
+        learned: learned.as_ref(),
+    };
+    Some(stub.call())
+}
