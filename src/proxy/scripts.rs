@@ -4,6 +4,7 @@
 mod answer;
 mod made_call;
 mod named_tool;
+mod script_call;
 mod script_run;
 mod stubs;
 

@@ -51,6 +51,7 @@ mod reload;
 mod remote;
 mod resources;
 mod script_commands;
+mod script_savings;
 mod scripts;
 mod secrecy;
 mod sharing;

@@ -22,7 +22,7 @@ fn real(name: &str, command: &str, arguments: &Value) -> Server {
     Server::lazy(name).set("command", json!(program(command))).set("args", arguments.clone())
 }
 
-fn four_servers(place: &Path) -> [Server; 4] {
+pub fn four_servers(place: &Path) -> [Server; 4] {
     [
         real("everything", "mcp-server-everything", &json!(["stdio"])),
         real("filesystem", "mcp-server-filesystem", &json!([place])),

@@ -1,6 +1,6 @@
 //! One run of a script: its worker, and the calls that it has made.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::{json, value::RawValue};
@@ -8,17 +8,16 @@ use serde_json::{json, value::RawValue};
 use super::{
     CallTool,
     answer::{Answered, failed_script, read_answer, script_result},
-    made_call::{CallKind, CallOutcome, MadeCall},
-    named_tool::{definition_of, spelled},
+    made_call::{CallOutcome, MadeCall},
+    script_call::ScriptCall,
     stubs::with_stubs,
 };
 use crate::{
     config::Limits,
-    protocol::{Era, method},
     proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
     script::{FromWorker, Place, Request, Start, ToWorker, WorkerError, WorkerProcess},
-    surface::{WantedScript, argument_hint, through_use_tool, to_discover_tool},
-    wire::{Outcome, Raw, Request as HostRequest, edit},
+    surface::WantedScript,
+    wire::{Outcome, Raw},
 };
 
 /// Maximum number of calls at once.
@@ -58,17 +57,6 @@ struct Traffic {
     waits: usize,
     /// Answers that it was sent.
     answers: usize,
-}
-
-/// A request of a script, as a call of a tool.
-struct ScriptCall {
-    /// The id by which the worker knows it.
-    id: u32,
-    /// Its position among the calls made.
-    position: usize,
-    kind: CallKind,
-    /// The `params` of the `tools/call`.
-    params: Raw,
 }
 
 /// A call that the user is asked about.
@@ -124,7 +112,7 @@ impl ScriptRun {
                 && let Some(next) = self.ready.pop_front()
             {
                 let caller = Caller { script: Some(self.script.clone()), ..caller.clone() };
-                open.push(make(fleet, caller, next, call));
+                open.push(next.make(fleet, caller, call).boxed());
             }
             if self.traffic.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
                 return Step::Asks;
@@ -188,28 +176,9 @@ impl ScriptRun {
             let message = format!("a script can make at most {} calls", self.max_calls);
             return self.answer(&ToWorker::Refusal { id, message });
         }
-        let used = |name: String, arguments: Box<RawValue>| {
-            let input = Raw::encode(arguments.as_ref());
-            let params = through_use_tool(&name, &input);
-            (name, CallKind::Tool, params)
-        };
-        let (name, kind, params) = match request {
-            Request::Call { server, tool, arguments } => {
-                used(spelled(fleet, caller, &server, &tool), arguments)
-            }
-            Request::CallNamed { name, arguments } => used(name, arguments),
-            Request::Search { query } => {
-                let params = to_discover_tool(&json!({"query": query, "detail": "full"}));
-                ("tools.search".to_owned(), CallKind::Search, params)
-            }
-            Request::Describe { name } => {
-                let params = to_discover_tool(&json!({"tool_name": name}));
-                ("tools.describe".to_owned(), CallKind::Describe, params)
-            }
-        };
-        let position = self.made.len();
-        self.made.push(MadeCall { name, outcome: CallOutcome::Open });
-        self.ready.push_back(ScriptCall { id, position, kind, params });
+        let call = ScriptCall::new(fleet, caller, (id, request), self.made.len());
+        self.made.push(MadeCall { name: call.name(), outcome: CallOutcome::Open });
+        self.ready.push_back(call);
     }
 
     /// Gives the worker the outcome of a call, or keeps the call until the user has answered.
@@ -230,7 +199,7 @@ impl ScriptRun {
             }
         };
         let made = &mut self.made[call.position];
-        made.outcome = outcome;
+        *made = MadeCall { name: call.name(), outcome };
         caller.tell_progress(&json!(self.script.next_progress()), &made.to_string());
         self.answer(&message);
     }
@@ -243,10 +212,9 @@ impl ScriptRun {
     /// Returns the questions of all calls for the user, each under a key of its own.
     pub(super) fn questions(&self) -> Vec<(String, HostQuestion)> {
         let of_call = |asking: &AskingCall| {
-            let id = asking.call.id;
-            let questions = asking.questions.clone().into_iter();
+            let questions = asking.questions.iter();
             questions
-                .map(move |(key, question)| (format!("{id}.{key}"), question))
+                .map(|(key, question)| (asking.call.key_of(key), question.clone()))
                 .collect::<Vec<_>>()
         };
         self.asking.iter().flat_map(of_call).collect()
@@ -255,29 +223,9 @@ impl ScriptRun {
     /// Takes the user's answers: the calls are made again with them.
     pub(super) fn take_answers(&mut self, responses: &Raw) {
         for AskingCall { mut call, state, questions } in std::mem::take(&mut self.asking) {
-            let mut answers = Raw::empty_object();
-            for (key, _) in questions {
-                if let Some(answer) = edit::get(responses, &format!("{}.{key}", call.id)) {
-                    answers = edit::set(&answers, &key, &answer);
-                }
-            }
-            call.params = edit::set(&call.params, "inputResponses", &answers);
-            if let Some(state) = state {
-                call.params = edit::set(&call.params, "requestState", &state);
-            }
+            call.take_answers(state.as_ref(), &questions, responses);
             self.ready.push_back(call);
         }
-    }
-}
-
-impl ScriptCall {
-    /// Returns what is wrong with the arguments of a call that has failed.
-    fn hint(&self, fleet: &Fleet, caller: &Caller) -> Option<String> {
-        let arguments = edit::get(&self.params, "arguments")?;
-        let name = edit::get_str(&arguments, "tool_name")?;
-        let input = edit::get(&arguments, "tool_input")?;
-        let definition = definition_of(fleet, caller, &name)?;
-        argument_hint(&edit::get(&definition, "inputSchema")?, &input)
     }
 }
 
@@ -290,26 +238,4 @@ impl Traffic {
     fn unanswered(&self) -> usize {
         self.requests - self.answers
     }
-}
-
-/// Makes a call as if the host of the script made it.
-fn make(
-    fleet: &Fleet,
-    mut caller: Caller,
-    made: ScriptCall,
-    call: CallTool,
-) -> BoxFuture<'_, (ScriptCall, Outcome)> {
-    if caller.client.era == Era::Modern {
-        let request = HostRequest {
-            id: caller.id.clone(),
-            method: method::TOOLS_CALL.to_owned(),
-            params: Some(made.params.clone()),
-        };
-        caller.request = Some(Arc::new(request));
-    }
-    async move {
-        let outcome = call(fleet, &caller, &made.params).await;
-        (made, outcome)
-    }
-    .boxed()
 }
