@@ -76,6 +76,10 @@ impl Client {
         id
     }
 
+    pub fn notify(&mut self, method: &str, params: &Value) {
+        self.write(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
+    }
+
     /// Sends a request, waits for the response, and returns the time between them.
     pub fn round_trip(&mut self, method: &str, params: &str) -> Duration {
         self.last_id += 1;

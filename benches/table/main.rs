@@ -14,6 +14,7 @@ mod process;
 mod relay;
 mod report;
 mod rows;
+mod scripts;
 mod search;
 mod telemetry;
 mod upstream;

@@ -15,7 +15,7 @@ use crate::{
     http::HttpContender,
     policy, process,
     report::{TableRow, as_json, median, print},
-    search, telemetry,
+    scripts, search, telemetry,
 };
 
 const ROUNDS: usize = 7;
@@ -26,7 +26,7 @@ pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 17] = [
+const ROW_GROUPS: [(&str, MeasureRows); 19] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),
@@ -44,6 +44,8 @@ const ROW_GROUPS: [(&str, MeasureRows); 17] = [
     ("hosts", daemon::twenty_hosts),
     ("telemetry", telemetry::costs),
     ("policy", policy::costs),
+    ("scripts", scripts::times),
+    ("scripts-savings", scripts::savings),
 ];
 
 /// Measures all groups, or those whose names contain `only`.
