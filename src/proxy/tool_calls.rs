@@ -50,7 +50,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
                     }
                     answered => {
                         let shaped = shape(caller, method::TOOLS_CALL, answered);
-                        scripts::learn(fleet, *server, sent, &shaped);
+                        scripts::learn(fleet, caller, *server, sent, &shaped);
                         break large_results::bound(fleet, caller, *server, params, shaped).await;
                     }
                 }

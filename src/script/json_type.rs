@@ -14,7 +14,7 @@ const MAX_PARTS: usize = 500;
 /// Maximum number of members of an object, and of values of an enumeration.
 const MAX_MEMBERS: usize = 60;
 /// Maximum length of a comment, in characters.
-const MAX_COMMENT_CHARS: usize = 120;
+const MAX_COMMENT_CHARS: usize = 250;
 
 /// Returns the type of values that fit a schema.
 pub(super) fn type_of(schema: &Value) -> TypeText {

@@ -23,13 +23,14 @@ const MIN_NAMES_BYTES: usize = 100;
 const DESCRIPTION: &str = "\
 Run JavaScript or TypeScript that calls many tools in one turn. Only what it returns comes back, \
 so filter and join results inside.
-- await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result or else its text, \
-which is parsed if it is JSON. A call that fails throws an Error.
+- await mcp.SERVER.TOOL({ … }) calls a tool, and gives its structured result, or else its text, \
+parsed if it is JSON, or else, such as for an image, the list of its MCP content blocks. A call \
+that fails throws an Error with the server's text.
 - await tools.search('words') finds tools: [{ name, description, typescript }], where typescript \
 declares the call and its result. await tools.describe('server/tool') gives one whole definition. \
 Use them first if you do not know a tool's arguments, and log a result once if its type is any.
-- Promise.all runs up to 8 calls at once. console.log is shown to you. `input` is the value of the \
-parameter. There are no files, network, timers or imports.
+- Promise.all runs 8 calls at once; others wait. console.log is shown to you. `input` is the value \
+of the parameter. There are no files, network, timers or imports.
 - End with return VALUE: a text, JSON, or { content: [MCP content blocks] }.
 Example:
 const issues = await mcp.github.list_issues({ owner: 'acme', repo: 'app', state: 'open' });

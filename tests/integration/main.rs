@@ -51,6 +51,7 @@ mod reload;
 mod remote;
 mod resources;
 mod script_commands;
+mod script_first_try;
 mod script_savings;
 mod scripts;
 mod secrecy;

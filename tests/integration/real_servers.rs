@@ -18,7 +18,7 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-fn real(name: &str, command: &str, arguments: &Value) -> Server {
+pub fn real(name: &str, command: &str, arguments: &Value) -> Server {
     Server::lazy(name).set("command", json!(program(command))).set("args", arguments.clone())
 }
 

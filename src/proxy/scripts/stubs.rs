@@ -17,13 +17,20 @@ use crate::{
 const MAX_LEARNED_BYTES: usize = 64 * 1024;
 
 /// Learns the shape of a tool's results from the answer to a `tools/call` with these `params`.
-pub(in crate::proxy) fn learn(fleet: &Fleet, server: ServerId, params: &Raw, outcome: &Outcome) {
+pub(in crate::proxy) fn learn(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    params: &Raw,
+    outcome: &Outcome,
+) {
     let is_learned = fleet.settings().lists.scripts.runs_any;
     let Some(result) = outcome.as_ref().ok().filter(|_| is_learned) else { return };
     let tool = edit::get_str(params, "name").filter(|_| result.len() <= MAX_LEARNED_BYTES);
-    let Some(tool) = tool.filter(|tool| fleet.calls.shapes.wants(server, tool)) else { return };
+    let instance = fleet.instance(server, caller);
+    let Some(tool) = tool.filter(|tool| fleet.calls.shapes.wants(instance, tool)) else { return };
     if let Answered::Value(value) = read_answer(CallKind::Tool, Ok(result.clone())) {
-        fleet.calls.shapes.learn(server, &tool, &value.to_value());
+        fleet.calls.shapes.learn(instance, &tool, &value.to_value());
     }
 }
 
@@ -56,7 +63,7 @@ fn stub(fleet: &Fleet, caller: &Caller, definition: &Raw) -> Option<String> {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let at = snapshot.tools().known_tool(&name)?;
     let (offer, (_, tool)) = (&snapshot.offers[at.offer], snapshot.tools().tool(at));
-    let learned = fleet.calls.shapes.of(offer.server(), &tool.name);
+    let learned = fleet.calls.shapes.of(fleet.instance(offer.server(), caller), &tool.name);
     let stub = ToolStub {
         server: offer.server_name(),
         tool: &tool.name,
