@@ -1,4 +1,4 @@
-//! Scripts that a model wrote from descriptions alone (tests/scripts/first_try/README.md).
+//! Scripts that a model wrote from descriptions alone (`tests/scripts/first_try`).
 
 use std::{
     fmt::Write as _,
