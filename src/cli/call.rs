@@ -5,6 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 
 use super::{
+    UsageError,
     arguments::TimeLimit,
     one_call::{OneCall, print, read_input},
     probe, settings,
@@ -40,6 +41,9 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
         bail!("server {:?} is disabled in the config: run `{command}`", server.name);
     }
     let input = read_input(wanted.input.as_deref())?;
+    if !input.is_object() {
+        return Err(UsageError("the tool's input must be a JSON object".to_owned()).into());
+    }
     server.startup = Startup::Lazy;
     server.settings.timeouts.load =
         probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });

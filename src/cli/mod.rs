@@ -45,6 +45,7 @@ mod runtime;
 mod schema;
 mod script_check;
 mod script_commands;
+mod script_tools;
 mod script_types;
 mod serve;
 mod served_fleet;

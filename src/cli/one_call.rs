@@ -94,7 +94,7 @@ async fn call(
     }
 }
 
-/// Returns the arguments for the tool, which are an object.
+/// Returns the JSON that was typed, or an empty object.
 pub(super) fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
     let text = match typed {
         None => return Ok(json!({})),
@@ -105,12 +105,8 @@ pub(super) fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
         }
         Some(text) => text.to_owned(),
     };
-    let input: Value = serde_json::from_str(&text)
-        .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?;
-    if !input.is_object() {
-        return Err(UsageError("the tool's input must be a JSON object".to_owned()).into());
-    }
-    Ok(input)
+    let input = serde_json::from_str(&text);
+    Ok(input.map_err(|error| UsageError(format!("the input is not valid JSON: {error}")))?)
 }
 
 /// Tells the user at intervals that there is no answer yet.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::settings;
+use super::{script_tools::known_tools, settings};
 use crate::{
     base::one_line,
     catalog::Cache,
@@ -84,14 +84,12 @@ impl Finding {
 impl Checker<'_> {
     fn check(&self, used: &ToolUse) -> Result<(), Finding> {
         let server = self.server(&used.server)?;
-        let last = self.cache.as_ref().and_then(|cache| cache.last(server));
-        let Some((record, _)) = last else {
+        let Some(tools) = known_tools(self.cache.as_ref(), server) else {
             let command = self.config.settings.launch.commands.refresh(&server.name);
             let message =
                 format!("the tools of {:?} are not known yet: run `{command}`", server.name);
             return Err(Finding { message, is_warning: true });
         };
-        let tools = &record.catalog.tools;
         let names = || tools.iter().map(|tool| tool.name.as_str());
         let name = the_only(names(), &used.tool);
         let Some(tool) = tools.iter().find(|tool| Some(tool.name.as_str()) == name) else {

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::{settings, shared_flags::Options};
+use super::{script_tools::known_tools, settings, shared_flags::Options};
 use crate::{
     base::one_line,
-    catalog::{Cache, ToolState},
+    catalog::Tool,
     config::ServerConfig,
     script::{ToolStub, property},
 };
@@ -29,7 +29,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         one_line(&file.path.display().to_string())
     );
     for server in config.servers.iter().filter(|server| server.enabled) {
-        if let Some(members) = cache.as_ref().and_then(|cache| members_of(cache, server)) {
+        if let Some(tools) = known_tools(cache.as_ref(), server) {
+            let members = members_of(server, &tools);
             text.push_str(&format!("  {}: {{\n{members}  }};\n", property(&server.name)));
         } else {
             let command = config.settings.launch.commands.refresh(&server.name);
@@ -40,14 +41,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the tools of a server that hosts are shown, each on lines of its own.
-fn members_of(cache: &Cache, server: &ServerConfig) -> Option<String> {
-    let (record, inventory) = cache.last(server)?;
-    let is_shown = |name: &str| {
-        inventory.tools.iter().any(|tool| tool.name == name && tool.state == ToolState::Shown)
-    };
-    let shown = record.catalog.tools.iter().filter(|tool| is_shown(&tool.name));
-    let members = shown.map(|tool| {
+/// Returns the declarations of tools, each on lines of its own.
+fn members_of(server: &ServerConfig, tools: &[Tool]) -> String {
+    let members = tools.iter().map(|tool| {
         let definition = tool.raw.to_value();
         let stub = ToolStub {
             server: &server.name,
@@ -57,5 +53,5 @@ fn members_of(cache: &Cache, server: &ServerConfig) -> Option<String> {
         };
         format!("    {}\n", stub.member().replace('\n', "\n    "))
     });
-    Some(members.collect())
+    members.collect()
 }

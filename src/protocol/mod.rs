@@ -16,6 +16,7 @@ mod relayed_handshake;
 pub(crate) mod request_headers;
 pub(crate) mod task;
 mod tool_annotations;
+mod tool_result;
 mod trace_context;
 
 pub use era::Era;
@@ -27,6 +28,7 @@ pub(crate) use level::LogLevel;
 pub(crate) use pagination::{has_cursor, next_cursor};
 pub(crate) use relayed_handshake::introduced;
 pub(crate) use tool_annotations::ToolAnnotations;
+pub(crate) use tool_result::is_error_result;
 pub(crate) use trace_context::TraceContext;
 
 pub use handshake::Greeting;

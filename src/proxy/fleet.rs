@@ -8,7 +8,7 @@ use super::{
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
     learned_shapes::LearnedShapes, open_logins::OpenLogins, results::KeptResults,
-    rule_writer::RuleWriter, servers::Servers, task_table::TaskTable,
+    rule_writer::RuleWriter, script_slots::ScriptSlots, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -47,6 +47,7 @@ pub(super) struct CallState {
     /// The results that were cut.
     pub(super) results: KeptResults,
     pub(super) shapes: LearnedShapes,
+    pub(super) script_slots: ScriptSlots,
 }
 
 /// The state of extensions of the protocol.

@@ -149,6 +149,11 @@ impl Caller {
         }
     }
 
+    /// Returns the caller of the calls of a script.
+    pub(super) fn for_script(&self, script: &RunningScript) -> Self {
+        Self { script: Some(script.clone()), ..self.clone() }
+    }
+
     pub(super) fn endpoint(&self) -> Endpoint {
         self.host.endpoint()
     }

@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::instance::Instance;
-use crate::{base::Lock, script::ResultShape};
+use super::Principal;
+use crate::{base::Lock, catalog::ServerId, script::ResultShape};
 
 /// Number of results of a tool from which its shape is learned.
 const MAX_SAMPLES: usize = 5;
@@ -13,10 +13,17 @@ const MAX_TOOLS: usize = 1000;
 /// Number of places above which a shape is forgotten: it says too little for its size.
 const MAX_PLACES: usize = 500;
 
-/// The shapes by instance and tool, the oldest first. Names of members can tell of a user's data,
-/// so that hosts with instances of their own do not share them.
+/// The shapes, the oldest first.
 #[derive(Default)]
-pub(super) struct LearnedShapes(Lock<IndexMap<(Instance, String), Learned>>);
+pub(super) struct LearnedShapes(Lock<IndexMap<ShapeKey, Learned>>);
+
+/// A tool, and whose results have shown their shape: names of members can be a user's data.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShapeKey {
+    pub(super) principal: Principal,
+    pub(super) server: ServerId,
+    pub(super) tool: String,
+}
 
 #[derive(Default)]
 struct Learned {
@@ -26,15 +33,15 @@ struct Learned {
 
 impl LearnedShapes {
     /// Returns whether more results of a tool are needed.
-    pub(super) fn wants(&self, instance: Instance, tool: &str) -> bool {
+    pub(super) fn wants(&self, key: &ShapeKey) -> bool {
         let all = self.0.lock();
-        let learned = all.get(&(instance, tool.to_owned()));
+        let learned = all.get(key);
         learned.is_none_or(|learned| learned.samples < MAX_SAMPLES)
     }
 
-    pub(super) fn learn(&self, instance: Instance, tool: &str, value: &Value) {
+    pub(super) fn learn(&self, key: ShapeKey, value: &Value) {
         let mut all = self.0.lock();
-        let learned = all.entry((instance, tool.to_owned())).or_default();
+        let learned = all.entry(key).or_default();
         learned.samples += 1;
         learned.shape.learn(value);
         if learned.shape.places() > MAX_PLACES {
@@ -46,9 +53,9 @@ impl LearnedShapes {
     }
 
     /// Returns the shape of a tool's results; `None` if it is not known.
-    pub(super) fn of(&self, instance: Instance, tool: &str) -> Option<ResultShape> {
+    pub(super) fn of(&self, key: &ShapeKey) -> Option<ResultShape> {
         let all = self.0.lock();
-        let shape = &all.get(&(instance, tool.to_owned()))?.shape;
+        let shape = &all.get(key)?.shape;
         (*shape != ResultShape::default()).then(|| shape.clone())
     }
 }

@@ -47,6 +47,7 @@ mod results;
 mod router;
 mod rule_writer;
 mod running_script;
+mod script_slots;
 mod scripts;
 mod servers;
 mod span;

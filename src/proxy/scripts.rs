@@ -5,8 +5,11 @@ mod answer;
 mod made_call;
 mod named_tool;
 mod script_call;
+mod script_record;
 mod script_run;
 mod stubs;
+
+use std::{io, path::PathBuf};
 
 use futures_util::future::BoxFuture;
 
@@ -17,15 +20,28 @@ use super::{
     asking::{ANSWER_TIMEOUT, Continuation},
     calls::own_result,
     large_results,
+    script_slots::MAX_SCRIPTS,
 };
 use crate::{
     base::{read_bounded, run_blocking},
+    script::WorkerError,
     surface::{MAX_CODE_BYTES, ScriptSource, WantedScript, failed},
     wire::{Outcome, Raw},
 };
 
 /// Answers a `tools/call` with these `params`, for the caller of a script.
 pub(super) type CallTool = for<'a> fn(&'a Fleet, &'a Caller, &'a Raw) -> BoxFuture<'a, Outcome>;
+
+/// The reason that a script does not run.
+#[derive(Debug, thiserror::Error)]
+enum ScriptError {
+    #[error("cannot read the script {name:?} ({}): {cause}", .path.display())]
+    Unreadable { name: String, path: PathBuf, cause: io::Error },
+    #[error("{MAX_SCRIPTS} scripts run already: try again when one has ended")]
+    TooMany,
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+}
 
 /// Runs a script, whose calls `call` makes. Returns its value, or what a modern host has to ask its
 /// user before the script can go on.
@@ -35,55 +51,58 @@ pub(super) async fn run_script(
     script: &WantedScript,
     call: CallTool,
 ) -> Outcome {
-    let run = match read(script).await {
-        Ok(code) => ScriptRun::start(script, code, &fleet.settings().limits)
-            .map_err(|error| error.to_string()),
-        Err(reason) => Err(reason),
-    };
-    match run {
-        Ok(run) => go_on(fleet, caller, run, call).await,
-        Err(reason) => Ok(own_result(caller, failed(reason))),
+    match start(fleet, script, call).await {
+        Ok(run) => go_on(fleet, caller, run).await,
+        Err(error) => Ok(own_result(caller, failed(error.to_string()))),
     }
+}
+
+async fn start(
+    fleet: &Fleet,
+    script: &WantedScript,
+    call: CallTool,
+) -> Result<ScriptRun, ScriptError> {
+    let slot = fleet.calls.script_slots.take().ok_or(ScriptError::TooMany)?;
+    let code = read(script).await?;
+    Ok(ScriptRun::start(script, code, &fleet.settings().limits, slot, call)?)
 }
 
 /// Returns the text of a script. A saved script is read at each run, so that every change of its
 /// file takes effect.
-///
-/// # Errors
-/// The reason that the file cannot be read.
-async fn read(script: &WantedScript) -> Result<String, String> {
+async fn read(script: &WantedScript) -> Result<String, ScriptError> {
     let path = match &script.source {
         ScriptSource::Text(code) => return Ok(code.clone()),
         ScriptSource::File(path) => path.clone(),
     };
-    let shown = path.display().to_string();
-    let refused =
-        |reason: &str| format!("cannot read the script {:?} ({shown}): {reason}", script.name);
-    let read = run_blocking(move || read_bounded(&path, MAX_CODE_BYTES as u64)).await;
-    let bytes = read.ok_or_else(|| refused("dormouse ends"))?;
-    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8"))
+    let file = path.clone();
+    let read = run_blocking(move || read_bounded(&file, MAX_CODE_BYTES as u64)).await;
+    let read = read.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()));
+    let text = read.and_then(|bytes| {
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
+        String::from_utf8(bytes).map_err(not_text)
+    });
+    text.map_err(|cause| ScriptError::Unreadable { name: script.name.clone(), path, cause })
 }
 
-async fn go_on(fleet: &Fleet, caller: &Caller, mut run: ScriptRun, call: CallTool) -> Outcome {
-    match run.advance(fleet, caller, call).await {
+async fn go_on(fleet: &Fleet, caller: &Caller, mut run: ScriptRun) -> Outcome {
+    match run.advance(fleet, caller).await {
         Step::Ended(result) => {
             let result = large_results::bound_script(fleet, caller, result).await;
             Ok(own_result(caller, result))
         }
-        Step::Asks => Ok(ask(fleet, caller, run, call)),
+        Step::Asks => Ok(ask(fleet, caller, run)),
     }
 }
 
 /// Returns the result that has a modern host ask its user and retry. The script waits meanwhile.
-fn ask(fleet: &Fleet, caller: &Caller, mut run: ScriptRun, call: CallTool) -> Raw {
+fn ask(fleet: &Fleet, caller: &Caller, mut run: ScriptRun) -> Raw {
     let questions = run.questions();
     let weak = fleet.this.clone();
     let then: Continuation = Box::new(move |caller, responses| {
         Box::pin(async move {
             let fleet = weak.upgrade()?;
             run.take_answers(&responses);
-            Some(go_on(&fleet, &caller, run, call).await)
+            Some(go_on(&fleet, &caller, run).await)
         })
     });
     fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, then)

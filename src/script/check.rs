@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
-use super::{Failure, FromWorker, Start, ToWorker, ToolUse, WorkerError, WorkerProcess};
+use super::{Bounds, Failure, FromWorker, ToWorker, ToolUse, WorkerError, WorkerProcess};
 
 /// Maximum time for the check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,22 +27,16 @@ pub(crate) enum CheckError {
 /// If the script cannot be run, or not be checked.
 pub(crate) async fn check_script(code: String) -> Result<Vec<ToolUse>, CheckError> {
     let mut worker = WorkerProcess::start()?;
-    worker.send(&ToWorker::Start(Box::new(Start {
-        code,
-        input: RawValue::NULL.to_owned(),
-        memory: MEMORY,
-        own_time_ms: u64::try_from(CHECK_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
-        output: 0,
-        at_once: 0,
-        is_check: true,
-    })));
+    let own_time_ms = u64::try_from(CHECK_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+    let bounds = Bounds { memory: MEMORY, own_time_ms, output: 0, at_once: 0 };
+    worker.send(&ToWorker::Check { code, bounds });
     let answer = async {
         loop {
             match worker.next().await? {
                 FromWorker::Checked { uses } => return Ok(uses),
                 FromWorker::Failed(failure) => return Err(CheckError::Script(failure)),
                 FromWorker::Ready => {}
-                _ => return Err(WorkerError::Malformed.into()),
+                _ => return Err(WorkerError::Unexpected.into()),
             }
         }
     };

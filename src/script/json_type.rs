@@ -146,6 +146,7 @@ mod tests {
     fn endless_and_odd_schemas_are_bounded() {
         let endless = json!({"properties": {"next": {"$ref": "#"}}});
         assert!(text(&endless).ends_with("unknown } } } }"), "{}", text(&endless));
+        assert_eq!(text(&json!({"enum": ["a\u{202e}b"]})), r#""a\u202eb""#);
         for odd in [json!(true), json!({"type": 7}), json!({"$ref": "http://x"}), json!(null)] {
             assert_eq!(text(&odd), "unknown", "{odd}");
         }

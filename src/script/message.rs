@@ -3,11 +3,19 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A message to a worker. The first one is [`ToWorker::Start`].
+/// Maximum length of a message of a worker, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A message to a worker. The first one is [`ToWorker::Run`] or [`ToWorker::Check`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum ToWorker {
-    Start(Box<Start>),
+    Run(Box<Run>),
+    /// A script to check without running it; [`FromWorker::Checked`] answers.
+    Check {
+        code: String,
+        bounds: Bounds,
+    },
     /// The answer to the request of this id: any JSON.
     Answer {
         id: u32,
@@ -20,13 +28,20 @@ pub(crate) enum ToWorker {
     },
 }
 
-/// A script, and its limits.
+/// A script to run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Start {
+pub(crate) struct Run {
     pub(crate) code: String,
     /// The value of the variable `input`.
     pub(crate) input: Box<RawValue>,
+    pub(crate) bounds: Bounds,
+}
+
+/// The limits of a script.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Bounds {
     /// The maximum number of bytes of the script's values.
     pub(crate) memory: usize,
     /// The maximum time for which the script itself may run, without waiting, in milliseconds.
@@ -35,8 +50,6 @@ pub(crate) struct Start {
     pub(crate) output: usize,
     /// The maximum number of requests that wait for their answers at once.
     pub(crate) at_once: u32,
-    /// True if the script is only checked: the answer is [`FromWorker::Checked`].
-    pub(crate) is_check: bool,
 }
 
 /// A message of a worker, which a hostile script may have written.

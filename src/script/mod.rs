@@ -16,7 +16,7 @@ mod type_text;
 mod worker;
 
 pub(crate) use check::{CheckError, check_script};
-pub(crate) use message::{Failure, FromWorker, Place, Request, Start, ToWorker, ToolUse};
+pub(crate) use message::{Bounds, Failure, FromWorker, Place, Request, Run, ToWorker, ToolUse};
 pub(crate) use process::{WorkerError, WorkerProcess};
 pub(crate) use result_shape::ResultShape;
 pub(crate) use spelling::the_only;

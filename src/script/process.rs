@@ -12,24 +12,27 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ARGUMENT, FromWorker, ToWorker};
+use super::{ARGUMENT, FromWorker, ToWorker, message::MAX_MESSAGE_BYTES};
 use crate::{
     base::own_program,
     wire::{Line, LineReader},
 };
 
-/// Maximum length of a message of a worker, in bytes.
-const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-
-/// The reason that a worker says nothing more.
+/// The failure of a worker.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkerError {
     #[error("cannot start the interpreter for scripts: {0}")]
     Start(#[source] io::Error),
     #[error("the interpreter has ended unexpectedly ({0})")]
     Ended(ExitStatus),
-    #[error("the interpreter has sent what is no message")]
-    Malformed,
+    #[error("the interpreter has sent an invalid message: {0}")]
+    Malformed(#[from] serde_json::Error),
+    #[error("the interpreter has sent a message of more than {MAX_MESSAGE_BYTES} bytes")]
+    TooLong,
+    #[error("the interpreter has sent an unexpected message")]
+    Unexpected,
+    #[error("the interpreter does not answer")]
+    Silent,
     #[error("cannot talk to the interpreter: {0}")]
     Io(#[from] io::Error),
 }
@@ -44,7 +47,7 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Starts a worker, which waits for [`ToWorker::Start`].
+    /// Starts a worker, which waits for its first message.
     ///
     /// # Errors
     /// If the process cannot be started.
@@ -72,10 +75,8 @@ impl WorkerProcess {
     /// If there will be none.
     pub(crate) async fn next(&mut self) -> Result<FromWorker, WorkerError> {
         match self.output.next().await? {
-            Some(Line::Text(line)) => {
-                serde_json::from_slice(&line).map_err(|_| WorkerError::Malformed)
-            }
-            Some(_) => Err(WorkerError::Malformed),
+            Some(Line::Text(line)) => Ok(serde_json::from_slice(&line)?),
+            Some(_) => Err(WorkerError::TooLong),
             None => Err(WorkerError::Ended(self.child.wait().await?)),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     ResultShape,
     json_type::{comment, type_of},
-    type_text::{TypeText, is_identifier, property},
+    type_text::{TypeText, is_identifier, property, quoted},
 };
 
 /// The type of results that nothing is known of.
@@ -63,7 +63,7 @@ impl ToolStub<'_> {
 
 /// Returns the access to a member of this name.
 fn member(name: &str) -> String {
-    if is_identifier(name) { format!(".{name}") } else { format!("[{}]", Value::from(name)) }
+    if is_identifier(name) { format!(".{name}") } else { format!("[{}]", quoted(name)) }
 }
 
 #[cfg(test)]

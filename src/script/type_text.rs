@@ -4,6 +4,11 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
+use crate::{
+    base::is_hidden,
+    wire::{Raw, edit},
+};
+
 /// Maximum length of a type, in bytes; a longer one is `unknown`.
 const MAX_TYPE_BYTES: usize = 4000;
 
@@ -77,13 +82,19 @@ pub(super) fn literal(value: &Value) -> TypeText {
     match value {
         Value::Array(_) => TypeText::unknown().array(),
         Value::Object(_) => TypeText::unknown().record(),
+        Value::String(text) => TypeText::word(&quoted(text)),
         _ => TypeText::word(&value.to_string()),
     }
 }
 
 /// Returns the name of a member, in quotes if it needs them.
 pub(crate) fn property(name: &str) -> String {
-    if is_identifier(name) { name.to_owned() } else { Value::from(name).to_string() }
+    if is_identifier(name) { name.to_owned() } else { quoted(name) }
+}
+
+/// Returns text as a literal, with escapes in place of characters that nobody sees.
+pub(super) fn quoted(text: &str) -> String {
+    edit::escaped(&Raw::encode(text), is_hidden).to_string()
 }
 
 /// Returns whether a name can be written after a dot.

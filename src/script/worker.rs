@@ -10,7 +10,8 @@ mod typescript;
 
 use std::io::{self, BufRead, Write};
 
-use super::message::{Failure, FromWorker, Start, ToWorker};
+use self::typescript::Source;
+use super::message::{Bounds, Failure, FromWorker, ToWorker};
 
 /// The argument with which dormouse starts itself as a worker.
 pub(crate) const ARGUMENT: &str = "__script-worker";
@@ -18,24 +19,33 @@ pub(crate) const ARGUMENT: &str = "__script-worker";
 /// Runs the worker: returns when its script has ended, or when its owner is gone.
 pub(crate) fn run_worker(input: impl BufRead + 'static, output: impl Write + 'static) {
     let mut channel = Channel { input: Box::new(input), output: Box::new(output) };
-    let Ok(Some(ToWorker::Start(start))) = channel.receive() else { return };
+    let Ok(Some(first)) = channel.receive() else { return };
     // An error means that the owner is gone.
-    let _ = run(&start, channel);
+    let _ = match first {
+        ToWorker::Run(run) => work(&run.code, run.bounds, channel, |source, channel| {
+            engine::run(&run, source, channel)
+        }),
+        ToWorker::Check { code, bounds } => work(&code, bounds, channel, |source, channel| {
+            engine::check(bounds, source, tool_uses::tool_uses(&code), channel)
+        }),
+        ToWorker::Answer { .. } | ToWorker::Refusal { .. } => Ok(()),
+    };
 }
 
-fn run(start: &Start, mut channel: Channel) -> io::Result<()> {
-    if let Err(error) = sandbox::enter(start) {
+/// Enters the sandbox, and does `work` with the script there.
+fn work(
+    code: &str,
+    bounds: Bounds,
+    mut channel: Channel,
+    work: impl FnOnce(&Source, Channel) -> io::Result<()>,
+) -> io::Result<()> {
+    if let Err(error) = sandbox::enter(bounds) {
         let message = format!("the sandbox for scripts cannot be set up: {error}");
         return channel.send(&FromWorker::Failed(Failure::new(message)));
     }
     channel.send(&FromWorker::Ready)?;
-    if start.is_check {
-        let checked = tool_uses::tool_uses(&start.code);
-        let checked = checked.map(|uses| FromWorker::Checked { uses });
-        return channel.send(&checked.unwrap_or_else(FromWorker::Failed));
-    }
-    match typescript::Source::read(&start.code) {
-        Ok(source) => engine::run(start, &source, channel),
+    match Source::read(code) {
+        Ok(source) => work(&source, channel),
         Err(failure) => channel.send(&FromWorker::Failed(failure)),
     }
 }

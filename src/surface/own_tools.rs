@@ -14,6 +14,18 @@ pub(super) const READ_RESULT: &str = "read_result";
 pub(super) const RUN_SCRIPT: &str = "run_script";
 pub(super) const ACTIVATE_PREFIX: &str = "activate_";
 
+/// The tools with fixed names.
+const OWN_TOOLS: [&str; 8] = [
+    DISCOVER_TOOL,
+    USE_TOOL,
+    USE_READONLY_TOOL,
+    LOAD_MCP,
+    GET_DYNAMIC_TOOLS,
+    CALL_DYNAMIC_TOOL,
+    READ_RESULT,
+    RUN_SCRIPT,
+];
+
 /// The name before dormouse's own tools where they are called like the tools of a server.
 pub(super) const OWN_GROUP: &str = "dormouse";
 /// `read_result` as a tool that other tools call.
@@ -21,17 +33,7 @@ pub(super) const QUALIFIED_READ_RESULT: &str = "dormouse/read_result";
 
 /// Returns whether the name is reserved for tools of dormouse.
 pub(super) fn is_reserved(name: &str) -> bool {
-    let ours = [
-        DISCOVER_TOOL,
-        USE_TOOL,
-        USE_READONLY_TOOL,
-        LOAD_MCP,
-        GET_DYNAMIC_TOOLS,
-        CALL_DYNAMIC_TOOL,
-        READ_RESULT,
-        RUN_SCRIPT,
-    ];
-    ours.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
+    OWN_TOOLS.contains(&name) || name.starts_with(ACTIVATE_PREFIX)
 }
 
 /// Returns the `params` of a `tools/call` that calls a server's tool through `use_tool`.
@@ -60,4 +62,25 @@ pub(crate) fn calls_another(params: &Raw) -> bool {
 pub(crate) fn calling_tool(params: &Raw) -> Option<String> {
     let calling = [USE_TOOL, USE_READONLY_TOOL, CALL_DYNAMIC_TOOL];
     edit::get_str(params, "name").filter(|name| calling.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Environment, parse};
+
+    #[test]
+    fn saved_script_cannot_have_the_name_of_an_own_tool() {
+        let is_refused = |name: &str| {
+            let script = json!({"file": "x.ts", "description": "Does something"});
+            let config = json!({"scripts": {name: script}}).to_string();
+            parse(&config, Path::new("dormouse.json"), &Environment::default()).is_err()
+        };
+        for name in OWN_TOOLS.into_iter().chain(["activate_x", "a__b"]) {
+            assert!(is_refused(name), "{name}");
+        }
+        assert!(!is_refused("triage"));
+    }
 }

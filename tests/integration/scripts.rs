@@ -234,6 +234,25 @@ async fn modern_host_is_asked_by_its_result_and_the_script_goes_on() {
 }
 
 #[tokio::test]
+async fn calls_with_one_forged_id_are_asked_about_separately() {
+    let policy = json!([{"tools": "a/*", "then": "ask"}]);
+    let mut host = proxy().set("policy", policy).serve().await.into_modern();
+    let code = "Object.defineProperty(Object.prototype, 'toJSON', { value() {
+          return this.id === undefined ? this : { id: 1, request: this.request };
+        } });
+        return await Promise.all([mcp.a.shout(), mcp.a.echo({ hidden: 1 })])";
+    let params = json!({"name": "run_script", "arguments": {"code": code}});
+    let capabilities = json!({"elicitation": {}});
+    let asked = host.request_as("tools/call", params, &capabilities).await;
+    let questions = asked["inputRequests"].as_object().expect("it asks").clone();
+    let texts: Vec<String> = questions.values().map(ToString::to_string).collect();
+    assert_eq!(questions.len(), 2, "{texts:?}");
+    for tool in ["shout", "echo"] {
+        assert!(texts.iter().any(|text| text.contains(tool)), "{tool}: {texts:?}");
+    }
+}
+
+#[tokio::test]
 async fn cancelled_script_ends_its_worker_and_its_calls() {
     let mut host = proxy().serve().await;
     run(&mut host, "return await mcp.a.shout()").await;

@@ -66,6 +66,14 @@ impl KeyGroup for Limits {
         if self.max_message_bytes < MIN_MESSAGE_BYTES {
             add("maxMessageBytes", format!("must be {MIN_MESSAGE_BYTES} or more"));
         }
+        let zeros = [
+            ("scriptTime", self.script_time.is_zero()),
+            ("scriptCalls", self.script_calls == 0),
+            ("scriptOutput", self.script_output == 0),
+        ];
+        for (key, _) in zeros.into_iter().filter(|(_, is_zero)| *is_zero) {
+            add(key, "must be more than 0".to_owned());
+        }
         if !SCRIPT_MEMORY.contains(&self.script_memory) {
             let (least, most) = (SCRIPT_MEMORY.start(), SCRIPT_MEMORY.end());
             add("scriptMemory", format!("must be from {least} to {most} (MB)"));

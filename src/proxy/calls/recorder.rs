@@ -9,7 +9,7 @@ use crate::{
     base::{Lock, shortened},
     config::{ServerConfig, Transport},
     peer::CallError,
-    protocol::error,
+    protocol::{error, is_error_result},
     proxy::{
         CallFault, CallSize, EndedCall, Fleet, SentCall, Span, TimeSpan,
         events::{Bodies, CallOrigin, Events, PolicyEffect},
@@ -151,10 +151,7 @@ impl Recorder {
 /// Returns the reason that an answered request has not succeeded.
 pub(in crate::proxy) fn fault_of(outcome: &Outcome) -> Option<CallFault> {
     match outcome {
-        Ok(result) => {
-            let is_error = edit::get(result, "isError");
-            is_error.is_some_and(|it| it.as_bytes() == b"true").then_some(CallFault::Tool)
-        }
+        Ok(result) => is_error_result(result).then_some(CallFault::Tool),
         Err(answer) => Some(CallFault::Refused(error::code(answer))),
     }
 }

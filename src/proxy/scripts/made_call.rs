@@ -9,8 +9,9 @@ const MAX_NAME_CHARS: usize = 100;
 
 /// A call that a script has made, for the report.
 pub(super) struct MadeCall {
-    pub(super) name: String,
-    pub(super) outcome: CallOutcome,
+    /// On one line, and shortened.
+    name: String,
+    outcome: CallOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +21,14 @@ pub(super) enum CallOutcome {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallKind {
-    Tool,
-    /// Tools that are found; the answer is JSON text of dormouse.
-    Search,
-    /// The definition of a tool, in the same way.
-    Describe,
+impl MadeCall {
+    pub(super) fn new(name: &str, outcome: CallOutcome) -> Self {
+        Self { name: shortened(&one_line(name), MAX_NAME_CHARS), outcome }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.outcome == CallOutcome::Done
+    }
 }
 
 impl fmt::Display for MadeCall {
@@ -36,6 +38,6 @@ impl fmt::Display for MadeCall {
             CallOutcome::Done => "done",
             CallOutcome::Failed => "failed",
         };
-        write!(f, "{} ({outcome})", shortened(&one_line(&self.name), MAX_NAME_CHARS))
+        write!(f, "{} ({outcome})", self.name)
     }
 }

@@ -6,16 +6,25 @@ use serde_json::json;
 
 use super::{
     CallTool,
-    made_call::CallKind,
     named_tool::{definition_of, spelled},
 };
 use crate::{
-    protocol::{Era, method},
+    protocol::{Era, is_error_result, method},
     proxy::{Caller, Fleet, asking::HostQuestion},
     script::Request,
     surface::{argument_hint, through_use_tool, to_discover_tool},
     wire::{Outcome, Raw, Request as HostRequest, edit},
 };
+
+/// The kind of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Tool,
+    /// A search for tools; the answer is JSON text of dormouse.
+    Search,
+    /// A look at the definition of a tool, in the same way.
+    Describe,
+}
 
 pub(super) struct ScriptCall {
     /// The id by which the worker knows it.
@@ -80,7 +89,8 @@ impl ScriptCall {
         call: CallTool,
     ) -> (Self, Outcome) {
         let mut outcome = self.make_once(fleet, &caller, call).await;
-        if has_failed(&outcome) && self.respell(fleet, &caller) {
+        let has_failed = outcome.as_ref().map_or(true, is_error_result);
+        if has_failed && self.respell(fleet, &caller) {
             outcome = self.make_once(fleet, &caller, call).await;
         }
         (self, outcome)
@@ -140,13 +150,7 @@ impl ScriptCall {
 
     /// Returns the key of one of its questions among those of all calls of the script.
     pub(super) fn key_of(&self, question: &str) -> String {
-        format!("{}.{question}", self.id)
-    }
-}
-
-fn has_failed(outcome: &Outcome) -> bool {
-    match outcome {
-        Ok(result) => edit::get(result, "isError").is_some_and(|flag| flag.as_bytes() == b"true"),
-        Err(_) => true,
+        // A script can give two calls one id.
+        format!("{}.{question}", self.position)
     }
 }

@@ -1,27 +1,31 @@
-//! One run of a script: its worker, and the calls that it has made.
+//! One run of a script: its worker, and the calls that wait.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::{json, value::RawValue};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     CallTool,
-    answer::{Answered, failed_script, read_answer, script_result},
-    made_call::{CallOutcome, MadeCall},
+    answer::{Answered, read_answer},
+    made_call::CallOutcome,
     script_call::ScriptCall,
+    script_record::ScriptRecord,
     stubs::with_stubs,
 };
 use crate::{
     config::Limits,
     proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
-    script::{FromWorker, Place, Request, Start, ToWorker, WorkerError, WorkerProcess},
+    script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
     surface::WantedScript,
     wire::{Outcome, Raw},
 };
 
 /// Maximum number of calls at once.
 const MAX_AT_ONCE: usize = 8;
+/// Time in addition to that of the script after which a silent worker has failed.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of a script that has made no more progress by itself.
 pub(super) enum Step {
@@ -34,18 +38,17 @@ pub(super) enum Step {
 pub(super) struct ScriptRun {
     worker: WorkerProcess,
     script: RunningScript,
-    code: String,
+    call: CallTool,
+    record: ScriptRecord,
     max_calls: usize,
-    /// The number of bytes of the log, and of the value, that are taken of a worker.
-    max_output: usize,
+    /// Maximum time without a message of the worker while no call is open.
+    max_silence: Duration,
     traffic: Traffic,
-    made: Vec<MadeCall>,
-    /// The lines of the log, each after a line break.
-    log: String,
     /// Calls that can be made, or repeated with the user's answers.
     ready: VecDeque<ScriptCall>,
     /// Calls that need answers of the user.
     asking: Vec<AskingCall>,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// The numbers of messages between a worker and its owner.
@@ -69,7 +72,7 @@ struct AskingCall {
 type OpenCalls<'a> = FuturesUnordered<BoxFuture<'a, (ScriptCall, Outcome)>>;
 
 impl ScriptRun {
-    /// Starts the worker of a script.
+    /// Starts the worker of a script with this text, whose calls `call` makes.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -77,42 +80,44 @@ impl ScriptRun {
         script: &WantedScript,
         code: String,
         limits: &Limits,
+        slot: OwnedSemaphorePermit,
+        call: CallTool,
     ) -> Result<Self, WorkerError> {
         let worker = WorkerProcess::start()?;
         let input = RawValue::from_string(script.input.to_string());
-        worker.send(&ToWorker::Start(Box::new(Start {
+        worker.send(&ToWorker::Run(Box::new(Run {
             code: code.clone(),
             input: input.expect("a value is JSON"),
-            memory: limits.script_memory * 1_000_000,
-            own_time_ms: u64::try_from(limits.script_time.as_millis()).unwrap_or(u64::MAX),
-            output: limits.script_output,
-            at_once: u32::try_from(MAX_AT_ONCE).expect("a small number"),
-            is_check: false,
+            bounds: Bounds {
+                memory: limits.script_memory * 1_000_000,
+                own_time_ms: u64::try_from(limits.script_time.as_millis()).unwrap_or(u64::MAX),
+                output: limits.script_output,
+                at_once: u32::try_from(MAX_AT_ONCE).expect("a small number"),
+            },
         })));
         Ok(Self {
             worker,
             script: RunningScript::new(&script.name),
-            code,
+            call,
+            record: ScriptRecord::new(code, limits.script_output),
             max_calls: limits.script_calls,
-            // A character has up to six bytes of JSON.
-            max_output: limits.script_output.saturating_mul(6),
+            max_silence: limits.script_time.saturating_add(SILENCE_TIMEOUT),
             traffic: Traffic::default(),
-            made: Vec::new(),
-            log: String::new(),
             ready: VecDeque::new(),
             asking: Vec::new(),
+            _slot: slot,
         })
     }
 
     /// Goes on until the script has ended, or can only go on with answers of the user.
-    pub(super) async fn advance(&mut self, fleet: &Fleet, caller: &Caller, call: CallTool) -> Step {
+    pub(super) async fn advance(&mut self, fleet: &Fleet, caller: &Caller) -> Step {
+        let caller = caller.for_script(&self.script);
         let mut open: OpenCalls<'_> = FuturesUnordered::new();
         loop {
             while open.len() < MAX_AT_ONCE
                 && let Some(next) = self.ready.pop_front()
             {
-                let caller = Caller { script: Some(self.script.clone()), ..caller.clone() };
-                open.push(next.make(fleet, caller, call).boxed());
+                open.push(next.make(fleet, caller.clone(), self.call).boxed());
             }
             if self.traffic.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
                 return Step::Asks;
@@ -120,14 +125,17 @@ impl ScriptRun {
             tokio::select! {
                 message = self.worker.next() => match message {
                     Ok(message) => {
-                        if let Some(result) = self.take(fleet, caller, message) {
+                        if let Some(result) = self.take(fleet, &caller, message) {
                             return Step::Ended(result);
                         }
                     }
-                    Err(error) => return Step::Ended(self.failed(&error.to_string(), None)),
+                    Err(error) => return Step::Ended(self.failed(&error)),
                 },
                 Some((call, outcome)) = open.next(), if !open.is_empty() => {
-                    self.deliver(fleet, caller, call, outcome);
+                    self.deliver(fleet, &caller, call, outcome);
+                }
+                () = tokio::time::sleep(self.max_silence), if open.is_empty() => {
+                    return Step::Ended(self.failed(&WorkerError::Silent));
                 }
             }
         }
@@ -136,48 +144,37 @@ impl ScriptRun {
     /// Takes a message of the worker. Returns the result if the script has ended.
     fn take(&mut self, fleet: &Fleet, caller: &Caller, message: FromWorker) -> Option<Raw> {
         match message {
-            FromWorker::Ready | FromWorker::Checked { .. } => {}
+            FromWorker::Ready => {}
             FromWorker::Waiting => self.traffic.waits += 1,
-            FromWorker::Log { text } => {
-                if self.log.len() + text.len() < self.max_output {
-                    self.log.push('\n');
-                    self.log.push_str(&text);
-                }
-            }
-            FromWorker::Request { .. } if self.traffic.unanswered() == MAX_AT_ONCE => {
-                return Some(self.failed("the interpreter has made too many requests", None));
-            }
-            FromWorker::Request { id, request } => {
+            FromWorker::Log { text } => self.record.add_log(&text),
+            FromWorker::Request { id, request } if self.traffic.unanswered() < MAX_AT_ONCE => {
                 self.traffic.requests += 1;
                 self.take_request(fleet, caller, id, request);
             }
-            FromWorker::Done { value }
-                if value.as_ref().is_some_and(|it| it.get().len() > self.max_output) =>
-            {
-                return Some(self.failed("the value of the script is too long", None));
+            FromWorker::Request { .. } | FromWorker::Checked { .. } => {
+                return Some(self.failed(&WorkerError::Unexpected));
             }
             FromWorker::Done { value } => {
-                let value = value.as_ref().map(|value| value.get());
-                return Some(script_result(value, &self.made, &self.log));
+                return Some(self.record.result(value.as_ref().map(|value| value.get())));
             }
             FromWorker::Failed(failure) => {
-                return Some(self.failed(&failure.message, failure.place));
+                return Some(self.record.failed(&failure.message, failure.place));
             }
         }
         None
     }
 
-    fn failed(&self, message: &str, place: Option<Place>) -> Raw {
-        failed_script(message, place, &self.code, &self.made, &self.log)
+    fn failed(&self, error: &WorkerError) -> Raw {
+        self.record.failed(&error.to_string(), None)
     }
 
     fn take_request(&mut self, fleet: &Fleet, caller: &Caller, id: u32, request: Request) {
-        if self.made.len() >= self.max_calls {
+        if self.record.calls() >= self.max_calls {
             let message = format!("a script can make at most {} calls", self.max_calls);
             return self.answer(&ToWorker::Refusal { id, message });
         }
-        let call = ScriptCall::new(fleet, caller, (id, request), self.made.len());
-        self.made.push(MadeCall { name: call.name(), outcome: CallOutcome::Open });
+        let call = ScriptCall::new(fleet, caller, (id, request), self.record.calls());
+        self.record.add_call(&call.name());
         self.ready.push_back(call);
     }
 
@@ -198,9 +195,8 @@ impl ScriptRun {
                 return self.asking.push(AskingCall { call, state, questions });
             }
         };
-        let made = &mut self.made[call.position];
-        *made = MadeCall { name: call.name(), outcome };
-        caller.tell_progress(&json!(self.script.next_progress()), &made.to_string());
+        let made = self.record.end_call(call.position, &call.name(), outcome);
+        caller.tell_progress(&json!(self.script.next_progress()), &made);
         self.answer(&message);
     }
 

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::{
     answer::{Answered, read_answer},
-    made_call::CallKind,
+    script_call::CallKind,
 };
 use crate::{
     catalog::ServerId,
-    proxy::{Caller, Fleet},
+    proxy::{Caller, Fleet, learned_shapes::ShapeKey},
     script::ToolStub,
     wire::{Outcome, Raw, edit},
 };
@@ -27,10 +27,13 @@ pub(in crate::proxy) fn learn(
     let is_learned = fleet.settings().lists.scripts.runs_any;
     let Some(result) = outcome.as_ref().ok().filter(|_| is_learned) else { return };
     let tool = edit::get_str(params, "name").filter(|_| result.len() <= MAX_LEARNED_BYTES);
-    let instance = fleet.instance(server, caller);
-    let Some(tool) = tool.filter(|tool| fleet.calls.shapes.wants(instance, tool)) else { return };
+    let Some(tool) = tool else { return };
+    let key = ShapeKey { principal: caller.host.principal(), server, tool };
+    if !fleet.calls.shapes.wants(&key) {
+        return;
+    }
     if let Answered::Value(value) = read_answer(CallKind::Tool, Ok(result.clone())) {
-        fleet.calls.shapes.learn(instance, &tool, &value.to_value());
+        fleet.calls.shapes.learn(key, &value.to_value());
     }
 }
 
@@ -63,7 +66,9 @@ fn stub(fleet: &Fleet, caller: &Caller, definition: &Raw) -> Option<String> {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let at = snapshot.tools().known_tool(&name)?;
     let (offer, (_, tool)) = (&snapshot.offers[at.offer], snapshot.tools().tool(at));
-    let learned = fleet.calls.shapes.of(fleet.instance(offer.server(), caller), &tool.name);
+    let principal = caller.host.principal();
+    let key = ShapeKey { principal, server: offer.server(), tool: tool.name.clone() };
+    let learned = fleet.calls.shapes.of(&key);
     let stub = ToolStub {
         server: offer.server_name(),
         tool: &tool.name,

@@ -12,7 +12,7 @@ use super::{
     stopwatch::Stopwatch,
     typescript::Source,
 };
-use crate::script::message::{Failure, FromWorker, Start};
+use crate::script::message::{Bounds, Failure, FromWorker, MAX_MESSAGE_BYTES, Run, ToolUse};
 
 /// Makes what a script finds.
 const PRELUDE: &str = include_str!("prelude.js");
@@ -20,18 +20,23 @@ const PRELUDE: &str = include_str!("prelude.js");
 const SCRIPT: &str = "script";
 /// Maximum depth of the interpreter's stack, in bytes. The process has more.
 const MAX_STACK: usize = 512 * 1024;
-/// Stand around a script that returns, without another line before its own.
+/// The text before a script that returns. It has no line break, so that lines stay the same.
 const BEGIN: &str = "(async () => {";
+/// The text after a script that returns, and after one that is only checked.
 const END: &str = "\n})()";
+const END_WITHOUT_CALL: &str = "\n})";
+/// Maximum length of the arguments of a call, in characters, which have up to six bytes each.
+const MAX_ARGUMENTS: usize = MAX_MESSAGE_BYTES / 6 - 4096;
+/// The refusal of an answer that is too large for the script.
+const TOO_LARGE: &str = "its answer does not fit into the memory of the script";
 
 /// Runs a script. The last message that is sent is its value, or the reason of its failure.
 ///
 /// # Errors
 /// If the owner of the worker is gone.
-pub(super) fn run(start: &Start, source: &Source, channel: Channel) -> io::Result<()> {
+pub(super) fn run(run: &Run, source: &Source, channel: Channel) -> io::Result<()> {
     let link = Link::new(channel);
-    let stopwatch = Rc::new(Stopwatch::new(Duration::from_millis(start.own_time_ms)));
-    let failure = match Interpreter::new(start, link.clone(), stopwatch.clone()) {
+    let failure = match Interpreter::new(run.bounds, run.input.get(), link.clone()) {
         Ok(interpreter) => interpreter.run(source),
         Err(error) => Some(Failure::new(format!("the interpreter cannot start: {error}"))),
     };
@@ -41,8 +46,33 @@ pub(super) fn run(start: &Start, source: &Source, channel: Channel) -> io::Resul
     link.close()
 }
 
+/// Compiles a script without running it. The last message that is sent has its calls, or the reason
+/// that it cannot be run.
+///
+/// # Errors
+/// If the owner of the worker is gone.
+pub(super) fn check(
+    bounds: Bounds,
+    source: &Source,
+    uses: Vec<ToolUse>,
+    channel: Channel,
+) -> io::Result<()> {
+    let link = Link::new(channel);
+    let compiled = Interpreter::new(bounds, "null", link.clone()).and_then(|it| it.compile(source));
+    if !link.is_over() {
+        let last = match compiled {
+            Ok(()) => FromWorker::Checked { uses },
+            Err(error) => FromWorker::Failed(Failure::new(error.to_string())),
+        };
+        link.end(&serde_json::to_string(&last)?);
+    }
+    link.close()
+}
+
 struct Interpreter<'a> {
-    start: &'a Start,
+    bounds: Bounds,
+    /// The value of the variable `input`, as JSON.
+    input: &'a str,
     runtime: Runtime,
     context: Context,
     link: Link,
@@ -50,14 +80,15 @@ struct Interpreter<'a> {
 }
 
 impl<'a> Interpreter<'a> {
-    fn new(start: &'a Start, link: Link, stopwatch: Rc<Stopwatch>) -> Result<Self> {
+    fn new(bounds: Bounds, input: &'a str, link: Link) -> Result<Self> {
+        let stopwatch = Rc::new(Stopwatch::new(Duration::from_millis(bounds.own_time_ms)));
         let runtime = Runtime::new()?;
-        runtime.set_memory_limit(start.memory);
+        runtime.set_memory_limit(bounds.memory);
         runtime.set_max_stack_size(MAX_STACK);
         let watched = stopwatch.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
         let context = Context::full(&runtime)?;
-        Ok(Self { start, runtime, context, link, stopwatch })
+        Ok(Self { bounds, input, runtime, context, link, stopwatch })
     }
 
     /// Runs a script to its end. Returns the failure of a script that has not told its end itself.
@@ -67,10 +98,10 @@ impl<'a> Interpreter<'a> {
             return None;
         }
         Some(if self.stopwatch.is_over() {
-            let limit = Duration::from_millis(self.start.own_time_ms);
+            let limit = Duration::from_millis(self.bounds.own_time_ms);
             Failure::new(format!("the script has run for more than {limit:?}, without its waiting"))
         } else if self.has_no_memory() {
-            let megabytes = self.start.memory / 1_000_000;
+            let megabytes = self.bounds.memory / 1_000_000;
             Failure::new(format!("the script needs more memory than {megabytes} MB"))
         } else if let Err(error) = done {
             Failure::new(format!("the interpreter cannot go on: {error}"))
@@ -83,7 +114,12 @@ impl<'a> Interpreter<'a> {
     fn converse<'js>(&self, ctx: &Ctx<'js>, source: &Source) -> Result<()> {
         let functions = self.prepare(ctx)?;
         self.stopwatch.during(|| {
-            let begun = begin(ctx, source)?;
+            let (code, first_column) = if source.returns {
+                (format!("{BEGIN}{}{END}", source.code), BEGIN.len())
+            } else {
+                (source.code.clone(), 0)
+            };
+            let begun = begin(ctx, code, first_column)?;
             // A script that was interrupted cannot tell its end.
             if !self.stopwatch.is_over() {
                 begun.follow(&functions)?;
@@ -93,14 +129,23 @@ impl<'a> Interpreter<'a> {
         })?;
         let receive: Function<'js> = functions.get("receive")?;
         while !self.link.is_over() && !self.stopwatch.is_over() && self.link.is_waiting() {
-            let Some(Answer { id, is_refusal, text }) = self.link.receive() else { break };
+            let Some(answer) = self.link.receive() else { break };
             self.stopwatch.during(|| {
-                receive.call::<_, ()>((id, is_refusal, text))?;
+                deliver(ctx, &receive, &answer)?;
                 self.run_jobs(ctx);
                 Result::Ok(())
             })?;
         }
         Ok(())
+    }
+
+    fn compile(&self, source: &Source) -> Result<()> {
+        self.context.with(|ctx| {
+            let functions = self.prepare(&ctx)?;
+            let code = format!("{BEGIN}{}{END_WITHOUT_CALL}", source.code);
+            let compiled = self.stopwatch.during(|| begin(&ctx, code, BEGIN.len()))?;
+            if compiled.outcome.is_err() { compiled.follow(&functions) } else { Ok(()) }
+        })
     }
 
     /// Makes what the script finds. Returns the functions by which it is run.
@@ -114,9 +159,10 @@ impl<'a> Interpreter<'a> {
         });
         let end = Func::from(move |message: String| ending.end(&message));
         let limits = Object::new(ctx.clone())?;
-        limits.set("atOnce", self.start.at_once)?;
-        limits.set("output", self.start.output)?;
-        prelude.call((post, end, limits, self.start.input.get()))
+        limits.set("atOnce", self.bounds.at_once)?;
+        limits.set("output", self.bounds.output)?;
+        limits.set("arguments", MAX_ARGUMENTS)?;
+        prelude.call((post, end, limits, self.input))
     }
 
     /// Runs what was waiting for an answer or a promise.
@@ -126,7 +172,7 @@ impl<'a> Interpreter<'a> {
 
     fn has_no_memory(&self) -> bool {
         let used = usize::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(0);
-        used > self.start.memory / 10 * 9
+        used > self.bounds.memory / 10 * 9
     }
 }
 
@@ -134,17 +180,24 @@ impl<'a> Interpreter<'a> {
 struct Begun<'js> {
     /// What it was evaluated to, or what it has thrown.
     outcome: std::result::Result<Value<'js>, Value<'js>>,
-    /// The length of what precedes it on its first line.
+    /// The length of the text before it on its first line.
     first_column: usize,
 }
 
-/// Evaluates a script, up to its first wait.
-fn begin<'js>(ctx: &Ctx<'js>, source: &Source) -> Result<Begun<'js>> {
-    let (code, first_column) = if source.returns {
-        (format!("{BEGIN}{}{END}", source.code), BEGIN.len())
+/// Gives a script the answer to one of its requests.
+fn deliver<'js>(ctx: &Ctx<'js>, receive: &Function<'js>, answer: &Answer) -> Result<()> {
+    if let Ok(text) = rquickjs::String::from_str(ctx.clone(), &answer.text) {
+        receive.call((answer.id, answer.is_refusal, text))
     } else {
-        (source.code.clone(), 0)
-    };
+        // The error that it has thrown is not for the script.
+        ctx.catch();
+        receive.call((answer.id, true, TOO_LARGE))
+    }
+}
+
+/// Evaluates a script, up to its first wait. `first_column` is the length of what precedes the
+/// script on its first line.
+fn begin<'js>(ctx: &Ctx<'js>, code: String, first_column: usize) -> Result<Begun<'js>> {
     let mut options = EvalOptions::default();
     (options.strict, options.promise) = (true, true);
     options.filename = Some(SCRIPT.to_owned());
@@ -157,7 +210,7 @@ fn begin<'js>(ctx: &Ctx<'js>, source: &Source) -> Result<Begun<'js>> {
 }
 
 impl<'js> Begun<'js> {
-    /// Has the functions of the prelude tell the end of the script.
+    /// Passes the outcome to the prelude, which sends the last message.
     fn follow(self, functions: &Object<'js>) -> Result<()> {
         let (name, value) = match self.outcome {
             Ok(evaluated) => ("conclude", evaluated),
@@ -205,14 +258,10 @@ mod tests {
         code: &str,
         answer: impl Fn(Request) -> std::result::Result<Json, String>,
     ) -> Vec<FromWorker> {
-        let start = Start {
+        let wanted = Run {
             code: code.to_owned(),
             input: serde_json::value::to_raw_value(&json!({"a": 1})).unwrap(),
-            memory: 16_000_000,
-            own_time_ms: 300,
-            output: 10_000,
-            at_once: 2,
-            is_check: false,
+            bounds: Bounds { memory: 16_000_000, own_time_ms: 300, output: 10_000, at_once: 2 },
         };
         let (to_worker, mut answers) = pipe().unwrap();
         let (messages, from_worker) = pipe().unwrap();
@@ -221,8 +270,8 @@ mod tests {
                 input: Box::new(BufReader::new(to_worker)),
                 output: Box::new(from_worker),
             };
-            let source = Source::read(&start.code).unwrap();
-            run(&start, &source, channel)
+            let source = Source::read(&wanted.code).unwrap();
+            run(&wanted, &source, channel)
         });
         let mut all = Vec::new();
         for line in io::BufRead::lines(BufReader::new(messages)) {
@@ -253,6 +302,10 @@ mod tests {
         assert_eq!(value("await Promise.resolve(3)"), json!(3));
         assert_eq!(value("Promise.all([1, Promise.resolve(2)])"), json!([1, 2]));
         assert_eq!(value("let a"), json!(null));
+        let returned =
+            "const f = async (a: number): Promise<{\n x: number\n}> => ({ x: a });\nf(1)";
+        assert_eq!(value(returned), json!({"x": 1}));
+        assert_eq!(value("const b = input.a as number\n(0, b)\nreturn b"), json!(1));
         assert_eq!(value("return (x: number): string => `${x}`"), json!("[object Object]"));
     }
 
@@ -269,6 +322,37 @@ mod tests {
             assert!(failure(code).message.starts_with("TypeError"), "{code}");
         }
         assert!(failure("await new Promise(() => {})").message.contains("nothing can resolve"));
+    }
+
+    #[test]
+    fn answer_that_is_too_large_is_an_error_that_can_be_caught() {
+        let code = "const said = await mcp.a.b().catch((error) => error.message); return said";
+        let large = |_| Ok(json!("x".repeat(40_000_000)));
+        let Some(FromWorker::Done { value: Some(value) }) = conversation(code, large).pop() else {
+            panic!("it ends")
+        };
+        assert!(value.get().contains("does not fit into the memory"), "{value}");
+    }
+
+    #[test]
+    fn checked_script_is_compiled_and_not_run() {
+        let check = |code: &str| {
+            let (messages, from_worker) = pipe().unwrap();
+            let channel = Channel { input: Box::new(io::empty()), output: Box::new(from_worker) };
+            let bounds = Bounds { memory: 16_000_000, own_time_ms: 300, output: 0, at_once: 0 };
+            let source = Source::read(code).unwrap();
+            super::check(bounds, &source, Vec::new(), channel).unwrap();
+            let mut lines = io::BufRead::lines(BufReader::new(messages));
+            serde_json::from_str::<FromWorker>(&lines.next().unwrap().unwrap()).unwrap()
+        };
+        for runs in ["return nothing.here", "await x; const a: number = 1; a", "throw 1"] {
+            assert!(matches!(check(runs), FromWorker::Checked { .. }), "{runs}");
+        }
+        let FromWorker::Failed(failure) = check("let a = 1;\nlet a = 2") else {
+            panic!("a name is declared twice")
+        };
+        assert!(failure.message.contains("SyntaxError"), "{failure:?}");
+        assert_eq!(failure.place.map(|place| place.line), Some(2));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Link {
             Ok(Some(ToWorker::Refusal { id, message })) => {
                 Answer { id, is_refusal: true, text: message }
             }
-            Ok(Some(ToWorker::Start(_)) | None) => {
+            Ok(Some(ToWorker::Run(_) | ToWorker::Check { .. }) | None) => {
                 state.broken = Some(io::ErrorKind::BrokenPipe.into());
                 return None;
             }

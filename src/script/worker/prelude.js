@@ -1,6 +1,7 @@
 // What a script finds: `mcp`, `tools`, `console` and `input`. Called with the functions of the
 // worker, and returns the functions that the worker calls. It keeps the functions that it needs,
-// since a script may replace them.
+// since a script may replace them, and writes messages as text, since a script may add `toJSON` to
+// all objects.
 ((post, end, limits, inputText) => {
   'use strict';
   const { parse, stringify } = JSON;
@@ -29,13 +30,13 @@
     }
   };
 
-  // Returns the promise of an answer. Its error has the place of the request.
+  // Returns the promise of the answer to a request, which is JSON. Its error has the place of the
+  // request.
   const ask = (request, name) => new P((resolve, reject) => {
     count += 1;
     const id = count;
-    const text = stringify({ request: { id, request } });
     mapSet(open, id, { resolve, reject, name, error: new ToolError() });
-    push(unsent, text);
+    push(unsent, `{"request":{"id":${id},"request":${request}}}`);
     send();
   });
 
@@ -44,7 +45,7 @@
     mapDelete(open, id);
     sent -= 1;
     send();
-    const refuse = (message) => reject(describe(error, name, message));
+    const refuse = (message) => reject(filled(error, name, message));
     if (isRefusal) return refuse(text);
     let value;
     try {
@@ -55,7 +56,7 @@
     return resolve(value);
   };
 
-  const describe = (error, name, message) => {
+  const filled = (error, name, message) => {
     defineProperty(error, 'message', { value: `${name}: ${message}`, configurable: true, writable: true });
     defineProperty(error, 'tool', { value: name, enumerable: true });
     return error;
@@ -66,7 +67,14 @@
     if (given.length > 1 || value === null || typeof value !== 'object') {
       throw new T(`${name} takes one object with named arguments, such as ${name}({ name: value })`);
     }
-    return value;
+    const text = stringify(value);
+    if (text === undefined || text[0] !== '{') {
+      throw new T(`${name} takes one object with named arguments`);
+    }
+    if (text.length > limits.arguments) {
+      throw new T(`the arguments of ${name} have more than ${limits.arguments} characters`);
+    }
+    return text;
   };
 
   // `mcp.server.tool`: any name leads to a function, and the server's tools decide at the call.
@@ -82,15 +90,18 @@
     });
   };
   const mcp = named((server) => named((tool) => (...given) => {
-    const name = `mcp.${server}.${tool}`;
-    return ask({ call: { server, tool, arguments: argumentsOf(name, given) } }, `${server}/${tool}`);
+    const text = argumentsOf(`mcp.${server}.${tool}`, given);
+    const call = `"server":${stringify(server)},"tool":${stringify(tool)},"arguments":${text}`;
+    return ask(`{"call":{${call}}}`, `${server}/${tool}`);
   }));
 
   const tools = freeze({
-    call: (name, ...given) =>
-      ask({ callNamed: { name: S(name), arguments: argumentsOf('tools.call', given) } }, S(name)),
-    search: (query) => ask({ search: { query: S(query) } }, 'tools.search'),
-    describe: (name) => ask({ describe: { name: S(name) } }, 'tools.describe'),
+    call: (named, ...given) => {
+      const [name, text] = [S(named), argumentsOf('tools.call', given)];
+      return ask(`{"callNamed":{"name":${stringify(name)},"arguments":${text}}}`, name);
+    },
+    search: (query) => ask(`{"search":{"query":${stringify(S(query))}}}`, 'tools.search'),
+    describe: (name) => ask(`{"describe":{"name":${stringify(S(name))}}}`, 'tools.describe'),
   });
 
   let logged = 0;
@@ -108,7 +119,8 @@
     let text = '';
     for (let at = 0; at < values.length; at += 1) text += (at > 0 ? ' ' : '') + shown(values[at]);
     logged += text.length + 1;
-    post(stringify({ log: { text: logged > limits.output ? '[more is not kept]' : text } }), false);
+    const kept = logged > limits.output ? '[more is not kept]' : text;
+    post(`{"log":{"text":${stringify(kept)}}}`, false);
   };
   const console = freeze({ log, info: log, warn: log, error: log, debug: log });
 
@@ -120,17 +132,17 @@
   // A script may throw anything, with any text and any stack.
   const fail = (thrown, firstColumn) => {
     let message = 'the script has thrown a value without a text';
-    let place = null;
+    let place = 'null';
     try {
       message = thrown instanceof E ? S(thrown) : `the script has thrown ${shown(thrown)}`;
       const found = match(/script:(\d+):(\d+)/, S(thrown?.stack));
       if (found !== null) {
         const line = N(found[1]);
         const column = N(found[2]) - (line === 1 ? firstColumn : 0);
-        place = { line, column: column > 0 ? column : 1 };
+        place = `{"line":${line},"column":${column > 0 ? column : 1}}`;
       }
     } catch {}
-    end(stringify({ failed: { message, place } }));
+    end(`{"failed":{"message":${stringify(message)},"place":${place}}}`);
   };
 
   const finish = (value) => {

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::script::message::Start;
+use crate::script::message::Bounds;
 
 /// Address space of a worker besides the memory of its script, in bytes: the program, the stack,
 /// and the texts of messages.
@@ -19,30 +19,30 @@ const OWN_SECONDS: u64 = 2;
 ///
 /// # Errors
 /// If the system refuses a limit.
-pub(super) fn enter(start: &Start) -> io::Result<()> {
+pub(super) fn enter(bounds: Bounds) -> io::Result<()> {
     // Each step takes what the next one does not need.
     #[cfg(target_os = "linux")]
     linux::deny_files_and_network()?;
     #[cfg(unix)]
-    limit_resources(start)?;
+    limit_resources(bounds)?;
     #[cfg(target_os = "linux")]
     linux::deny_system_calls()?;
     #[cfg(not(unix))]
-    let _ = start;
+    let _ = bounds;
     Ok(())
 }
 
 #[cfg(unix)]
-fn limit_resources(start: &Start) -> io::Result<()> {
+fn limit_resources(bounds: Bounds) -> io::Result<()> {
     use nix::sys::resource::{Resource, setrlimit};
 
     let set = |resource, limit| setrlimit(resource, limit, limit).map_err(io::Error::from);
     set(Resource::RLIMIT_CORE, 0)?;
     set(Resource::RLIMIT_FSIZE, 0)?;
-    set(Resource::RLIMIT_CPU, start.own_time_ms.div_ceil(1000) + OWN_SECONDS)?;
+    set(Resource::RLIMIT_CPU, bounds.own_time_ms.div_ceil(1000) + OWN_SECONDS)?;
     // macOS has no limit of the address space that holds.
     #[cfg(target_os = "linux")]
-    set(Resource::RLIMIT_AS, OWN_ADDRESS_SPACE + 4 * start.memory as u64)?;
+    set(Resource::RLIMIT_AS, OWN_ADDRESS_SPACE + 4 * bounds.memory as u64)?;
     // Descriptors that are open stay open.
     set(Resource::RLIMIT_NOFILE, 0)
 }
@@ -109,5 +109,53 @@ mod linux {
             .handle_access(AccessNet::from_all(ABI::V5))?
             .create()?;
         ruleset.restrict_self().map(drop)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{
+        fs::File,
+        net::TcpStream,
+        process::{Command, exit},
+    };
+
+    use super::*;
+
+    /// The name of the test that enters the sandbox, for the process that runs it alone.
+    const WITHIN: &str = "script::worker::sandbox::tests::attempts_within_the_sandbox";
+
+    #[test]
+    fn process_in_the_sandbox_has_no_files_network_processes_or_memory() {
+        let program = std::env::current_exe().unwrap();
+        let arguments = [WITHIN, "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+        let output = Command::new(program).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        for attempt in ["open", "write", "connect", "start", "memory", "signal"] {
+            assert!(said.contains(&format!("{attempt} refused")), "{attempt}: {said}");
+        }
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+
+    #[test]
+    #[ignore = "run by another test, in a process of its own"]
+    fn attempts_within_the_sandbox() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = port.local_addr().unwrap();
+        assert!(File::open("/proc/self/status").is_ok() && TcpStream::connect(address).is_ok());
+        let bounds = Bounds { memory: 1_000_000, own_time_ms: 1000, output: 0, at_once: 0 };
+        enter(bounds).unwrap();
+        let attempts = [
+            ("open", File::open("/proc/self/status").is_err()),
+            ("write", File::create("/tmp/dormouse-sandbox").is_err()),
+            ("connect", TcpStream::connect(address).is_err()),
+            ("start", Command::new("/bin/true").spawn().is_err()),
+            ("memory", Vec::<u8>::new().try_reserve_exact(8 << 30).is_err()),
+            ("signal", nix::sys::signal::kill(nix::unistd::Pid::parent(), None).is_err()),
+        ];
+        for (attempt, is_refused) in attempts {
+            println!("{attempt} {}", if is_refused { "refused" } else { "succeeded" });
+        }
+        exit(0);
     }
 }

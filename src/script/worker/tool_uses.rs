@@ -4,23 +4,20 @@ use oxc_allocator::Allocator;
 use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind, PropertyKey};
 use oxc_ast_visit::{Visit, walk};
 
-use super::typescript::{Source, parse, place};
-use crate::script::message::{Failure, ToolUse};
+use super::typescript::{parse, place};
+use crate::script::message::ToolUse;
 
 /// Maximum number of calls that are reported.
 const MAX_USES: usize = 1000;
 
-/// Returns the calls of tools in a script.
-///
-/// # Errors
-/// If the script cannot be run.
-pub(super) fn tool_uses(script: &str) -> Result<Vec<ToolUse>, Failure> {
-    Source::read(script)?;
+/// Returns the calls of tools in a script; none if it has a syntax error.
+pub(super) fn tool_uses(script: &str) -> Vec<ToolUse> {
     let allocator = Allocator::default();
-    let program = parse(&allocator, script)?;
     let mut finder = Finder { script, found: Vec::new() };
-    finder.visit_program(&program);
-    Ok(finder.found)
+    if let Ok(program) = parse(&allocator, script) {
+        finder.visit_program(&program);
+    }
+    finder.found
 }
 
 struct Finder<'s> {
@@ -103,14 +100,12 @@ mod tests {
             for (const it of all) await mcp.a.put(it);
             mcp[x].y(); other.a.b(); tools.search('s'); mcp.a";
         let found: Vec<String> = tool_uses(script)
-            .unwrap()
             .into_iter()
             .map(|it| {
                 format!("{}/{} {:?} line {}", it.server, it.tool, it.arguments, it.place.line)
             })
             .collect();
         insta::assert_snapshot!(found.join("\n"));
-        assert!(tool_uses("mcp.a.b(").is_err());
-        assert!(tool_uses("enum A { B }").is_err());
+        assert_eq!(tool_uses("mcp.a.b("), []);
     }
 }

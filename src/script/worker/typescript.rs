@@ -7,17 +7,18 @@ use std::ops::Range;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    Class, FormalParameter, FunctionBody, MethodDefinition, MethodDefinitionType, Program,
-    PropertyDefinition, PropertyDefinitionType, ReturnStatement, Statement, TSAsExpression,
-    TSClassImplements, TSIndexSignature, TSInterfaceDeclaration, TSNonNullExpression,
-    TSSatisfiesExpression, TSThisParameter, TSTypeAliasDeclaration, TSTypeAnnotation,
-    TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation, VariableDeclarator,
+    ArrowFunctionExpression, Class, FormalParameter, FunctionBody, MethodDefinition,
+    MethodDefinitionType, Program, PropertyDefinition, PropertyDefinitionType, ReturnStatement,
+    Statement, TSAsExpression, TSClassImplements, TSIndexSignature, TSInterfaceDeclaration,
+    TSNonNullExpression, TSSatisfiesExpression, TSThisParameter, TSTypeAliasDeclaration,
+    TSTypeAnnotation, TSTypeAssertion, TSTypeParameterDeclaration, TSTypeParameterInstantiation,
+    VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan as _, SourceType, Span};
 
-use super::super::message::{Failure, Place};
+use crate::script::message::{Failure, Place};
 
 /// Maximum depth of brackets in a script. The parser calls itself for each.
 const MAX_BRACKETS: usize = 500;
@@ -41,7 +42,7 @@ impl Source {
         let allocator = Allocator::default();
         let program = parse(&allocator, script)?;
         let mut types =
-            Types { script, found: Vec::new(), functions: 0, returns: false, refused: None };
+            TypeFinder { script, found: Vec::new(), functions: 0, returns: false, refused: None };
         types.visit_program(&program);
         if let Some((what, at)) = types.refused {
             return Err(Failure::syntax(what, Some(place(script, at))));
@@ -73,13 +74,16 @@ pub(super) fn parse<'a>(allocator: &'a Allocator, script: &'a str) -> Result<Pro
 
 /// Returns the greatest number of brackets that are open at once, with those in texts.
 fn depth(script: &str) -> usize {
-    let (mut depth, mut greatest) = (0_usize, 0);
+    let (mut depth, mut greatest, mut before) = (0_usize, 0, 0);
     for byte in script.bytes() {
         match byte {
             b'(' | b'[' | b'{' | b'<' => depth += 1,
+            // An arrow is no bracket.
+            b'>' if before == b'=' => {}
             b')' | b']' | b'}' | b'>' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        before = byte;
         greatest = greatest.max(depth);
     }
     greatest
@@ -95,26 +99,38 @@ pub(super) fn place(script: &str, offset: impl TryInto<usize>) -> Place {
 }
 
 /// A part of the script that is only for types.
-struct TypeText {
+struct RemovedText {
     at: Range<usize>,
-    /// True if it is a statement, which may separate its neighbours.
-    is_statement: bool,
+    rest: Rest,
+}
+
+/// The characters that replace a removed text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Spaces,
+    /// A semicolon at its begin, where the text separates its neighbours.
+    Semicolon,
+    /// A bracket at its end: the text begins with the bracket that closes parameters, and what
+    /// follows has to be on the line of that bracket.
+    Bracket,
 }
 
 /// Replaces the characters of types by spaces.
-fn blank(script: &str, mut found: Vec<TypeText>) -> String {
+fn blank(script: &str, mut found: Vec<RemovedText>) -> String {
     found.sort_by_key(|text| text.at.start);
     let mut code = String::with_capacity(script.len());
     let mut done = 0;
-    for TypeText { at, is_statement } in found {
+    for RemovedText { at, rest } in found {
         if at.start < done {
             continue;
         }
         code.push_str(&script[done..at.start]);
+        let last = script[at.clone()].chars().count().saturating_sub(1);
         for (position, c) in script[at.clone()].chars().enumerate() {
             code.push(match c {
+                _ if position == last && rest == Rest::Bracket => ')',
                 '\n' | '\r' | '\u{2028}' | '\u{2029}' => c,
-                _ if position == 0 && is_statement => ';',
+                _ if position == 0 && rest == Rest::Semicolon => ';',
                 _ => ' ',
             });
         }
@@ -125,9 +141,9 @@ fn blank(script: &str, mut found: Vec<TypeText>) -> String {
 }
 
 /// Finds the types of a script.
-struct Types<'s> {
+struct TypeFinder<'s> {
     script: &'s str,
-    found: Vec<TypeText>,
+    found: Vec<RemovedText>,
     /// The number of functions around the present node.
     functions: usize,
     returns: bool,
@@ -142,20 +158,30 @@ const MODULE: &str =
 const PARAMETER_PROPERTY: &str =
     "properties as parameters of a constructor are not supported: assign them in its body";
 
-impl Types<'_> {
+impl TypeFinder<'_> {
     fn remove(&mut self, start: u32, end: u32) {
-        self.add(start, end, false);
+        self.add(start, end, Rest::Spaces);
     }
 
     fn remove_statement(&mut self, span: Span) {
-        self.add(span.start, span.end, true);
+        self.add(span.start, span.end, Rest::Semicolon);
     }
 
-    fn add(&mut self, start: u32, end: u32, is_statement: bool) {
+    fn add(&mut self, start: u32, end: u32, rest: Rest) {
         let at = start as usize..end as usize;
         if !at.is_empty() {
-            self.found.push(TypeText { at, is_statement });
+            self.found.push(RemovedText { at, rest });
         }
+    }
+
+    /// Removes a type after an expression. A bracket on the next line begins another statement,
+    /// which would continue the expression without the type.
+    fn remove_after_expression(&mut self, start: u32, end: u32) {
+        let rest = &self.script[end as usize..];
+        let next = rest.trim_start();
+        let is_on_other_line = rest[..rest.len() - next.len()].contains('\n');
+        let separates = is_on_other_line && next.starts_with(['(', '[', '`']);
+        self.add(start, end, if separates { Rest::Semicolon } else { Rest::Spaces });
     }
 
     /// Removes a sign such as `?` if it follows an offset.
@@ -164,7 +190,7 @@ impl Types<'_> {
         let space = rest.len() - rest.trim_start().len();
         if rest[space..].starts_with(sign) {
             let at = after as usize + space;
-            self.found.push(TypeText { at: at..at + 1, is_statement: false });
+            self.found.push(RemovedText { at: at..at + 1, rest: Rest::Spaces });
         }
     }
 
@@ -174,7 +200,7 @@ impl Types<'_> {
         let mut at = start as usize;
         for word in text.split(|c: char| !c.is_ascii_alphabetic()) {
             if words.contains(&word) {
-                self.found.push(TypeText { at: at..at + word.len(), is_statement: false });
+                self.found.push(RemovedText { at: at..at + word.len(), rest: Rest::Spaces });
             }
             at += word.len();
             at += self.script[at..].chars().next().map_or(0, char::len_utf8);
@@ -189,7 +215,7 @@ impl Types<'_> {
 /// Modifiers of members of classes that are only for types.
 const MODIFIERS: [&str; 5] = ["public", "private", "protected", "readonly", "override"];
 
-impl<'a> Visit<'a> for Types<'_> {
+impl<'a> Visit<'a> for TypeFinder<'_> {
     fn visit_statement(&mut self, it: &Statement<'a>) {
         match it {
             Statement::VariableDeclaration(it) if it.declare => self.remove_statement(it.span),
@@ -235,12 +261,12 @@ impl<'a> Visit<'a> for Types<'_> {
 
     fn visit_ts_as_expression(&mut self, it: &TSAsExpression<'a>) {
         self.visit_expression(&it.expression);
-        self.remove(it.expression.span().end, it.span.end);
+        self.remove_after_expression(it.expression.span().end, it.span.end);
     }
 
     fn visit_ts_satisfies_expression(&mut self, it: &TSSatisfiesExpression<'a>) {
         self.visit_expression(&it.expression);
-        self.remove(it.expression.span().end, it.span.end);
+        self.remove_after_expression(it.expression.span().end, it.span.end);
     }
 
     fn visit_ts_non_null_expression(&mut self, it: &TSNonNullExpression<'a>) {
@@ -251,6 +277,17 @@ impl<'a> Visit<'a> for Types<'_> {
     fn visit_ts_type_assertion(&mut self, it: &TSTypeAssertion<'a>) {
         self.remove(it.span.start, it.expression.span().start);
         self.visit_expression(&it.expression);
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        if let Some(returned) = &it.return_type {
+            let (start, end) = (returned.span.start as usize, returned.span.end as usize);
+            let bracket = self.script[..start].rfind(')').and_then(|at| u32::try_from(at).ok());
+            if let Some(bracket) = bracket.filter(|_| self.script[start..end].contains('\n')) {
+                self.add(bracket, returned.span.end, Rest::Bracket);
+            }
+        }
+        walk::walk_arrow_function_expression(self, it);
     }
 
     fn visit_ts_this_parameter(&mut self, it: &TSThisParameter<'a>) {
@@ -291,7 +328,7 @@ impl<'a> Visit<'a> for Types<'_> {
         if let (Some(first), Some(last)) = (it.implements.first(), it.implements.last()) {
             let before = &self.script[..first.span.start as usize];
             let word = before.rfind("implements").unwrap_or(before.len());
-            self.add(u32::try_from(word).unwrap_or(first.span.start), last.span.end, false);
+            self.add(u32::try_from(word).unwrap_or(first.span.start), last.span.end, Rest::Spaces);
         }
         walk::walk_class(self, it);
     }
@@ -381,6 +418,19 @@ mod tests {
         ] {
             assert_eq!(squeezed(script), expected, "{script}");
         }
+    }
+
+    #[test]
+    fn removed_types_do_not_join_or_part_what_is_around_them() {
+        let returned = "const f = (a: A): Promise<{\n  b: number\n}> => 1";
+        let code = Source::read(returned).unwrap().code;
+        assert_eq!(
+            code.lines().map(str::trim_end).collect::<Vec<_>>(),
+            ["const f = (a", "", " ) => 1"]
+        );
+        let next = Source::read("const a = b as C\n(d)").unwrap().code;
+        assert_eq!(next, "const a = b;    \n(d)");
+        assert!(Source::read(&"a=>(".repeat(600)).unwrap_err().message.contains("brackets"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     base::Lock,
     downstream::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler},
     peer::{MessageHandler as _, Peer},
-    protocol::{ClientIdentity, Meta, adapt, method},
+    protocol::{ClientIdentity, Meta, adapt, is_error_result, method},
     proxy::{EndpointChoice, Fleet},
     wire::{Id, Message, Notification, Outbox, Raw, Request, edit},
 };
@@ -149,7 +149,7 @@ pub(super) fn item(message: &Message) -> Item {
 
 /// Returns the text of a tool's result, and an empty one for other results; `None` for a failure.
 fn text_of(result: &Raw) -> Option<String> {
-    if edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true") {
+    if is_error_result(result) {
         return None;
     }
     let content = edit::get(result, "content").and_then(|content| edit::elements(&content));
