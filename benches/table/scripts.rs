@@ -50,7 +50,7 @@ fn kill(client: &mut Client) -> f64 {
     millis(began.elapsed())
 }
 
-/// Measures the bytes of three tasks on the published servers of `tests/npm`.
+/// Measures the bytes of four tasks on the published servers of `tests/npm`.
 pub fn savings(add: AddRow<'_>) {
     let place = homes::directory("scripts", "place");
     std::fs::create_dir_all(&place).expect("the target directory is writable");
@@ -73,7 +73,7 @@ pub fn savings(add: AddRow<'_>) {
     }
 }
 
-fn published_servers(place: &Path) -> [(String, Value); 2] {
+fn published_servers(place: &Path) -> [(String, Value); 3] {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/npm/node_modules/.bin");
     let entry = |program: &str, args: Value, env: Value| {
         let program = programs.join(program);
@@ -83,6 +83,7 @@ fn published_servers(place: &Path) -> [(String, Value); 2] {
     let memory = json!({"MEMORY_FILE_PATH": place.join("memory.json")});
     [
         ("filesystem".to_owned(), entry("mcp-server-filesystem", json!([place]), json!({}))),
+        ("everything".to_owned(), entry("mcp-server-everything", json!(["stdio"]), json!({}))),
         ("memory".to_owned(), entry("mcp-server-memory", json!([]), memory)),
     ]
 }

@@ -1,6 +1,6 @@
 //! JSON schemas as types of TypeScript.
 
-use std::cell::Cell;
+use std::{cell::Cell, collections::HashSet};
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ const MAX_DEPTH: usize = 8;
 const MAX_PARTS: usize = 500;
 /// Maximum number of members of an object, and of values of an enumeration.
 const MAX_MEMBERS: usize = 60;
+/// Maximum number of required names that are read.
+const MAX_REQUIRED: usize = 200;
 /// Maximum length of a comment, in characters.
 const MAX_COMMENT_CHARS: usize = 250;
 
@@ -91,11 +93,12 @@ impl Reader<'_> {
             };
         };
         let required = schema.get("required").and_then(Value::as_array);
-        let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|it| it == name));
+        let required = required.into_iter().flatten().take(MAX_REQUIRED).filter_map(Value::as_str);
+        let required: HashSet<&str> = required.collect();
         let members = properties.iter().take(MAX_MEMBERS).map(|(name, schema)| {
             let comment = schema["description"].as_str().map(comment).filter(|it| !it.is_empty());
             let text = self.read(schema, depth + 1);
-            (name.clone(), !is_required(name), text, comment)
+            (name.clone(), !required.contains(name.as_str()), text, comment)
         });
         TypeText::object(members)
     }

@@ -64,6 +64,10 @@ impl WorkerProcess {
     /// Sends a message, without waiting until it is read.
     pub(crate) fn send(&self, message: &ToWorker) {
         let mut line = serde_json::to_vec(message).expect("a message can be written");
+        // The JSON of servers can have line breaks between its parts, and nowhere else.
+        for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
         line.push(b'\n');
         // A worker that has ended shows that by its output.
         let _ = self.queue.send(line);

@@ -18,6 +18,7 @@ pub(crate) const ARGUMENT: &str = "__script-worker";
 
 /// Runs the worker: returns when its script has ended, or when its owner is gone.
 pub(crate) fn run_worker(input: impl BufRead + 'static, output: impl Write + 'static) {
+    end_with_owner();
     let mut channel = Channel { input: Box::new(input), output: Box::new(output) };
     let Ok(Some(first)) = channel.receive() else { return };
     // An error means that the owner is gone.
@@ -30,6 +31,14 @@ pub(crate) fn run_worker(input: impl BufRead + 'static, output: impl Write + 'st
         }),
         ToWorker::Answer { .. } | ToWorker::Refusal { .. } => Ok(()),
     };
+}
+
+/// Has the system kill this process when the thread that has started it ends. A script that
+/// computes does not read that its owner is gone. On other systems, its time is limited.
+fn end_with_owner() {
+    #[cfg(target_os = "linux")]
+    // Without it the limit of time holds.
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
 }
 
 /// Enters the sandbox, and does `work` with the script there.

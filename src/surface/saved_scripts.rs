@@ -36,6 +36,9 @@ pub(super) fn run(view: View<'_>, name: &str, arguments: &Raw) -> Option<Action>
     if view.snapshot.sole.is_some() {
         return None;
     }
+    if !arguments.is_object() {
+        return Some(failure(format!("the arguments of {name} are an object")));
+    }
     let schema = input_schema(script);
     if lacks_required(&schema, arguments) {
         let hint = argument_hint(&schema, arguments).unwrap_or_default();

@@ -250,6 +250,38 @@ async fn modern_host_retries_after_the_login() {
 }
 
 #[tokio::test]
+async fn script_goes_on_after_a_login_in_either_era() {
+    let script = json!({"name": "run_script", "arguments": {"code": "return await mcp.g.t()"}});
+    for is_modern in [false, true] {
+        let authority = Authority::start().await;
+        let user = User::with_server_at(authority.url());
+        let mut host = user.proxy().argument("--scripts").start();
+        let page = |question: &Value| question["params"]["url"].as_str().unwrap().to_owned();
+        let call = if is_modern {
+            let mut wanted = ModernHost::meta(script.clone());
+            wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+                serde_json::from_str(SHOWS_PAGES).unwrap();
+            let asked = host.request("tools/call", wanted.clone()).await;
+            let questions = asked["inputRequests"].as_object().expect("it asks");
+            let (key, question) = questions.iter().next().unwrap();
+            wanted["requestState"] = asked["requestState"].clone();
+            wanted["inputResponses"] = json!({key: {"action": "accept"}});
+            let call = host.send("tools/call", wanted).await;
+            visit(&page(question)).await;
+            call
+        } else {
+            host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+            let call = host.send("tools/call", script.clone()).await;
+            let question = host.message("elicitation/create", |_| true).await;
+            host.reply(&question, json!({"action": "accept"})).await;
+            visit(&page(&question)).await;
+            call
+        };
+        assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary", "{is_modern}");
+    }
+}
+
+#[tokio::test]
 async fn remote_host_is_told_the_login_command() {
     let authority = Authority::start().await;
     let user = User::with_server_at(authority.url());

@@ -30,7 +30,7 @@ async fn calls_of_run(home: &DaemonHome, run: u64, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn three_tasks_pass_a_tenth_of_the_bytes_through_the_model() {
+async fn four_tasks_pass_a_tenth_of_the_bytes_through_the_model() {
     let (home, place) = (DaemonHome::new(), tempfile::tempdir().unwrap());
     prepare(place.path());
     let mut host = home.proxy(four_servers(place.path())).set("scripts", true).serve().await;

@@ -233,6 +233,150 @@ async fn modern_host_is_asked_by_its_result_and_the_script_goes_on() {
     assert_eq!(crate::policy::called(&program, "a"), ["shout", "echo", "echo"]);
 }
 
+/// A script that has the server ask the user two questions, one after the other.
+const ASKING_SCRIPT: &str = "const said = [];
+    for (const message of ['first?', 'second?']) {
+      const params = { message, requestedSchema: { type: 'object', properties: {} } };
+      said.push((await mcp.a.ask({ method: 'elicitation/create', params })).action);
+    }
+    return said.join()";
+
+#[tokio::test]
+async fn questions_of_servers_reach_the_user_of_a_legacy_host() {
+    let mut host = proxy().serve().await;
+    let params = json!({"name": "run_script", "arguments": {"code": ASKING_SCRIPT}});
+    let id = host.send("tools/call", params).await;
+    for (message, action) in [("first?", "accept"), ("second?", "decline")] {
+        let is_it = |asked: &Value| asked["params"]["message"] == message;
+        let question = host.message("elicitation/create", is_it).await;
+        host.reply(&question, json!({"action": action, "content": {}})).await;
+    }
+    assert_eq!(text_of(&host.answer(id).await["result"]), "accept,decline");
+}
+
+#[tokio::test]
+async fn questions_of_servers_reach_the_user_of_a_modern_host() {
+    let program = proxy().start_http();
+    let mut host = program.modern("/mcp").await;
+    let declared = json!({"elicitation": {"form": {}}});
+    let params = json!({"name": "run_script", "arguments": {"code": ASKING_SCRIPT}});
+    let mut answer = host.request_as("tools/call", params.clone(), &declared).await;
+    for (message, action) in [("first?", "accept"), ("second?", "decline")] {
+        let questions = answer["inputRequests"].as_object().expect("it asks").clone();
+        let (key, question) = questions.iter().next().unwrap();
+        assert_eq!(question["params"]["message"], message);
+        let mut retry = params.clone();
+        retry["requestState"] = answer["requestState"].clone();
+        retry["inputResponses"] = json!({key: {"action": action, "content": {}}});
+        answer = host.request_as("tools/call", retry, &declared).await;
+    }
+    assert_eq!(text_of(&answer), "accept,decline", "{answer}");
+}
+
+#[tokio::test]
+async fn refused_call_of_a_modern_host_is_an_error_in_its_script() {
+    let policy = json!([{"tools": "a/echo", "then": "ask"}]);
+    let program = proxy().set("policy", policy).start_http();
+    let mut host = program.modern("/mcp").await;
+    let declared = json!({"elicitation": {"form": {}}});
+    let code = "const all = await Promise.allSettled([1, 2, 3].map((n) => mcp.a.echo({ n })));
+        return all.map((it) => it.status)";
+    let mut params = json!({"name": "run_script", "arguments": {"code": code}});
+    let asked = host.request_as("tools/call", params.clone(), &declared).await;
+    let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    // The user accepts one call and declines one, and the host forgets the third.
+    let accepted = json!({"action": "accept", "content": {"decision": "once"}});
+    params["inputResponses"] = json!({keys[0]: accepted, keys[1]: {"action": "decline"}});
+    params["requestState"] = asked["requestState"].clone();
+    let mut answer = host.request_as("tools/call", params.clone(), &declared).await;
+    if answer["resultType"] == "input_required" {
+        let again = answer["inputRequests"].as_object().unwrap();
+        assert_eq!(again.keys().collect::<Vec<_>>(), [keys[2]], "{answer}");
+        params["inputResponses"] = json!({keys[2]: {"action": "cancel"}});
+        params["requestState"] = answer["requestState"].clone();
+        answer = host.request_as("tools/call", params, &declared).await;
+    }
+    assert_eq!(text_of(&answer).lines().next(), Some(r#"["fulfilled","rejected","rejected"]"#));
+    assert_eq!(crate::policy::called(&program, "a"), ["echo"]);
+}
+
+#[tokio::test]
+async fn question_does_not_wait_for_other_calls_of_its_server() {
+    let program = proxy().start_http();
+    let mut host = program.modern("/mcp").await;
+    let declared = json!({"elicitation": {"form": {}}});
+    // The server does not say which of its calls a question is for.
+    let code =
+        "const params = { message: 'q', requestedSchema: { type: 'object', properties: {} } };
+        const ask = mcp.a.ask({ method: 'elicitation/create', params });
+        const [said, slow] = await Promise.all([ask, mcp.a.slow({ ms: 1000 })]);
+        return [said.action, slow]";
+    let params = json!({"name": "run_script", "arguments": {"code": code}});
+    let asked = host.request_as("tools/call", params.clone(), &declared).await;
+    let questions = asked["inputRequests"].as_object().expect("it asks").clone();
+    let mut retry = params;
+    retry["requestState"] = asked["requestState"].clone();
+    let accept = |key: &String| (key.clone(), json!({"action": "accept", "content": {}}));
+    retry["inputResponses"] = Value::Object(questions.keys().map(accept).collect());
+    let result = host.request_as("tools/call", retry, &declared).await;
+    assert_eq!(text_of(&result).lines().next(), Some(r#"["accept","slept"]"#), "{result}");
+}
+
+#[tokio::test]
+async fn text_with_line_breaks_between_its_json_is_a_value() {
+    let mut host = proxy().serve().await;
+    let code = "const text = JSON.stringify({ a: [1, 'x\\ny'] }, null, 2);
+        const content = [{ type: 'text', text }];
+        return (await mcp.a.raw({ result: JSON.stringify({ content }) })).a";
+    assert_eq!(text_of(&run(&mut host, code).await), r#"[1,"x\ny"]"#);
+}
+
+#[tokio::test]
+async fn name_that_exists_means_no_other_tool() {
+    let off = Server::lazy("my_server").set("enabled", false);
+    let mine = Server::lazy("my-server").set("tools", json!({"echo_it": false}));
+    let definition = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let mine = mine.script("definitions", json!([definition("echo_it"), definition("echoIt")]));
+    let mut host = Proxy::with([off, mine]).set("scripts", true).serve().await;
+    for call in ["mcp.my_server.echo()", "mcp['my-server'].echo_it()"] {
+        let result =
+            run(&mut host, &format!("await mcp.myServer.shout(); return await {call}")).await;
+        assert_eq!(result["isError"], true, "{call}: {result}");
+    }
+    assert_eq!(called(&host, "my-server"), ["shout", "shout"]);
+}
+
+#[tokio::test]
+async fn server_as_text_makes_no_call() {
+    let mut host = proxy().serve().await;
+    let result = run(&mut host, "return `${mcp.a}`").await;
+    assert!(text_of(&result).contains("TypeError"), "{result}");
+    assert_eq!(called(&host, "a"), Vec::<String>::new());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn worker_that_computes_ends_with_a_killed_dormouse() {
+    let mut host = proxy().set("scriptTime", "1h").serve().await;
+    host.send("tools/call", json!({"name": "run_script", "arguments": {"code": "for (;;) {}"}}))
+        .await;
+    let workers = || -> Vec<u32> {
+        let has_name = |process: &u32| {
+            let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("__script-worker")
+        };
+        descendants(host.serving_id()).into_iter().filter(has_name).collect()
+    };
+    eventually("the script runs", || !workers().is_empty()).await;
+    let all = workers();
+    let serving = nix::unistd::Pid::from_raw(i32::try_from(host.serving_id()).unwrap());
+    nix::sys::signal::kill(serving, nix::sys::signal::Signal::SIGKILL).unwrap();
+    eventually("no worker is left", || {
+        all.iter().all(|process| !crate::support::is_alive(*process))
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn calls_with_one_forged_id_are_asked_about_separately() {
     let policy = json!([{"tools": "a/*", "then": "ask"}]);

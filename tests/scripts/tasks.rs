@@ -17,7 +17,7 @@ pub struct Task {
     pub value: Value,
 }
 
-pub fn tasks() -> [Task; 3] {
+pub fn tasks() -> [Task; 4] {
     [
         Task {
             what: "read 30 packages, and build their graph in the memory",
@@ -32,6 +32,16 @@ pub fn tasks() -> [Task; 3] {
             folder: "notes",
             calls: 11,
             value: json!({"overdue": 25, "owed": 2400}),
+        },
+        Task {
+            what: "look at 200 resources, and name some",
+            code: include_str!("resources.ts"),
+            folder: "resources",
+            calls: 200,
+            value: json!({
+                "read": 200,
+                "found": ["25", "50", "75", "100", "125", "150", "175", "200"],
+            }),
         },
         Task {
             what: "follow a trail of 31 notes, and collect open questions",

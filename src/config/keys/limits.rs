@@ -20,6 +20,9 @@ const MIN_MESSAGE_BYTES: usize = 1024;
 /// The memory of a script, in MB: no less than the interpreter needs by itself.
 const SCRIPT_MEMORY: RangeInclusive<usize> = 4..=1024;
 
+/// Maximum value of `scriptOutput`: what fits into one message of a script's process.
+const MAX_SCRIPT_OUTPUT: usize = 2_500_000;
+
 /// Bounds of what dormouse accepts, and of what scripts may use.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -38,10 +41,10 @@ pub struct Limits {
     )]
     pub script_memory: usize,
     /// Maximum number of calls that a script may make.
-    #[schemars(extend("x-class" = AT_ONCE))]
+    #[schemars(range(min = 1), extend("x-class" = AT_ONCE))]
     pub script_calls: usize,
     /// Maximum number of characters that a script may return, and that it may log.
-    #[schemars(extend("x-class" = AT_ONCE))]
+    #[schemars(range(min = 1, max = MAX_SCRIPT_OUTPUT), extend("x-class" = AT_ONCE))]
     pub script_output: usize,
 }
 
@@ -73,6 +76,9 @@ impl KeyGroup for Limits {
         ];
         for (key, _) in zeros.into_iter().filter(|(_, is_zero)| *is_zero) {
             add(key, "must be more than 0".to_owned());
+        }
+        if self.script_output > MAX_SCRIPT_OUTPUT {
+            add("scriptOutput", format!("must be at most {MAX_SCRIPT_OUTPUT}"));
         }
         if !SCRIPT_MEMORY.contains(&self.script_memory) {
             let (least, most) = (SCRIPT_MEMORY.start(), SCRIPT_MEMORY.end());

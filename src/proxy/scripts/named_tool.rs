@@ -1,6 +1,7 @@
 //! The tool that a script means by its names.
 
 use crate::{
+    catalog::{Offer, ToolResolution},
     proxy::{Caller, Fleet},
     script::the_only,
     wire::Raw,
@@ -14,12 +15,20 @@ pub(super) fn definition_of(fleet: &Fleet, caller: &Caller, name: &str) -> Optio
 }
 
 /// Returns `server/tool` as dormouse knows them, or as they are written. `mcp.my_server.listIssues`
-/// means the tool `list-issues` of `my-server`.
+/// means the tool `list-issues` of `my-server`. A name that exists means nothing else, even if it is
+/// disabled or switched off.
 pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) -> String {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
+    let names = |offer: &'_ Offer| [offer.name.as_str(), offer.server_name()].contains(&server);
+    let is_server = snapshot.offers.iter().any(|offer| names(offer));
     let offers = || snapshot.offers.iter().filter(|offer| offer.is_known());
     let servers = offers().map(|offer| offer.server_name());
-    let server = the_only(servers, server).unwrap_or(server);
+    let alike = the_only(servers, server).filter(|_| !is_server);
+    let server = alike.unwrap_or(server);
+    let written = format!("{server}/{tool}");
+    if let ToolResolution::Withheld { .. } = snapshot.tools().resolve_tool(&written) {
+        return written;
+    }
     let tools = offers().filter(|offer| offer.server_name() == server);
     let tools = tools.filter_map(|offer| offer.exposed());
     let tools = tools.flat_map(|exposed| exposed.catalog.tools.iter().map(|it| it.name.as_str()));

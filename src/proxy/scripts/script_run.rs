@@ -2,9 +2,8 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::{json, value::RawValue};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 use super::{
     CallTool,
@@ -16,6 +15,7 @@ use super::{
 };
 use crate::{
     config::Limits,
+    protocol::error,
     proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
     script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
     surface::WantedScript,
@@ -24,6 +24,9 @@ use crate::{
 
 /// Maximum number of calls at once.
 const MAX_AT_ONCE: usize = 8;
+/// Time without news after which the user of a modern host is asked, while calls are open. Such a
+/// call may wait for the answer too: a server does not say which of its calls a question is for.
+const QUIET_TIME: Duration = Duration::from_millis(300);
 /// Time in addition to that of the script after which a silent worker has failed.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -44,10 +47,7 @@ pub(super) struct ScriptRun {
     /// Maximum time without a message of the worker while no call is open.
     max_silence: Duration,
     traffic: Traffic,
-    /// Calls that can be made, or repeated with the user's answers.
-    ready: VecDeque<ScriptCall>,
-    /// Calls that need answers of the user.
-    asking: Vec<AskingCall>,
+    calls: Calls,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -62,14 +62,23 @@ struct Traffic {
     answers: usize,
 }
 
+/// The calls that have not ended.
+#[derive(Default)]
+struct Calls {
+    /// Calls that can be made, or repeated with the user's answers.
+    ready: VecDeque<ScriptCall>,
+    /// Calls that are being made. They end with the script.
+    open: JoinSet<(ScriptCall, Outcome)>,
+    /// Calls that need answers of the user.
+    asking: Vec<AskingCall>,
+}
+
 /// A call that the user is asked about.
 struct AskingCall {
     call: ScriptCall,
     state: Option<Raw>,
     questions: Vec<(String, HostQuestion)>,
 }
-
-type OpenCalls<'a> = FuturesUnordered<BoxFuture<'a, (ScriptCall, Outcome)>>;
 
 impl ScriptRun {
     /// Starts the worker of a script with this text, whose calls `call` makes.
@@ -103,8 +112,7 @@ impl ScriptRun {
             max_calls: limits.script_calls,
             max_silence: limits.script_time.saturating_add(SILENCE_TIMEOUT),
             traffic: Traffic::default(),
-            ready: VecDeque::new(),
-            asking: Vec::new(),
+            calls: Calls::default(),
             _slot: slot,
         })
     }
@@ -112,14 +120,10 @@ impl ScriptRun {
     /// Goes on until the script has ended, or can only go on with answers of the user.
     pub(super) async fn advance(&mut self, fleet: &Fleet, caller: &Caller) -> Step {
         let caller = caller.for_script(&self.script);
-        let mut open: OpenCalls<'_> = FuturesUnordered::new();
         loop {
-            while open.len() < MAX_AT_ONCE
-                && let Some(next) = self.ready.pop_front()
-            {
-                open.push(next.make(fleet, caller.clone(), self.call).boxed());
-            }
-            if self.traffic.is_worker_waiting() && open.is_empty() && !self.asking.is_empty() {
+            self.calls.make(fleet, &caller, self.call);
+            let can_ask = self.traffic.is_worker_waiting() && !self.calls.asking.is_empty();
+            if can_ask && self.calls.open.is_empty() {
                 return Step::Asks;
             }
             tokio::select! {
@@ -131,10 +135,15 @@ impl ScriptRun {
                     }
                     Err(error) => return Step::Ended(self.failed(&error)),
                 },
-                Some((call, outcome)) = open.next(), if !open.is_empty() => {
-                    self.deliver(fleet, &caller, call, outcome);
-                }
-                () = tokio::time::sleep(self.max_silence), if open.is_empty() => {
+                Some(made) = self.calls.open.join_next() => match made {
+                    Ok((call, outcome)) => self.deliver(fleet, &caller, call, outcome),
+                    Err(error) => {
+                        let message = format!("a call of the script has failed: {error}");
+                        return Step::Ended(self.record.failed(&message, None));
+                    }
+                },
+                () = tokio::time::sleep(QUIET_TIME), if can_ask => return Step::Asks,
+                () = tokio::time::sleep(self.max_silence), if self.calls.open.is_empty() => {
                     return Step::Ended(self.failed(&WorkerError::Silent));
                 }
             }
@@ -175,7 +184,7 @@ impl ScriptRun {
         }
         let call = ScriptCall::new(fleet, caller, (id, request), self.record.calls());
         self.record.add_call(&call.name());
-        self.ready.push_back(call);
+        self.calls.ready.push_back(call);
     }
 
     /// Gives the worker the outcome of a call, or keeps the call until the user has answered.
@@ -192,7 +201,7 @@ impl ScriptRun {
                 (ToWorker::Refusal { id, message }, CallOutcome::Failed)
             }
             Answered::Asks { state, questions } => {
-                return self.asking.push(AskingCall { call, state, questions });
+                return self.calls.asking.push(AskingCall { call, state, questions });
             }
         };
         let made = self.record.end_call(call.position, &call.name(), outcome);
@@ -213,14 +222,31 @@ impl ScriptRun {
                 .map(|(key, question)| (asking.call.key_of(key), question.clone()))
                 .collect::<Vec<_>>()
         };
-        self.asking.iter().flat_map(of_call).collect()
+        self.calls.asking.iter().flat_map(of_call).collect()
     }
 
     /// Takes the user's answers: the calls are made again with them.
     pub(super) fn take_answers(&mut self, responses: &Raw) {
-        for AskingCall { mut call, state, questions } in std::mem::take(&mut self.asking) {
+        for AskingCall { mut call, state, questions } in std::mem::take(&mut self.calls.asking) {
             call.take_answers(state.as_ref(), &questions, responses);
-            self.ready.push_back(call);
+            self.calls.ready.push_back(call);
+        }
+    }
+}
+
+impl Calls {
+    /// Makes as many calls as may be open at once.
+    fn make(&mut self, fleet: &Fleet, caller: &Caller, call: CallTool) {
+        while self.open.len() < MAX_AT_ONCE
+            && let Some(next) = self.ready.pop_front()
+        {
+            let (fleet, caller) = (fleet.this.clone(), caller.clone());
+            self.open.spawn(async move {
+                match fleet.upgrade() {
+                    Some(fleet) => next.make(&fleet, caller, call).await,
+                    None => (next, Err(error::internal("dormouse ends"))),
+                }
+            });
         }
     }
 }

@@ -33,7 +33,10 @@ pub(in crate::proxy) fn learn(
         return;
     }
     if let Answered::Value(value) = read_answer(CallKind::Tool, Ok(result.clone())) {
-        fleet.calls.shapes.learn(key, &value.to_value());
+        // A value that is too deep to be read has no shape.
+        if let Ok(value) = value.read() {
+            fleet.calls.shapes.learn(key, &value);
+        }
     }
 }
 

@@ -27,6 +27,8 @@ const END: &str = "\n})()";
 const END_WITHOUT_CALL: &str = "\n})";
 /// Maximum length of the arguments of a call, in characters, which have up to six bytes each.
 const MAX_ARGUMENTS: usize = MAX_MESSAGE_BYTES / 6 - 4096;
+/// Number above any line or column of a script.
+const MAX_LINES: u32 = 1_000_000;
 /// The refusal of an answer that is too large for the script.
 const TOO_LARGE: &str = "its answer does not fit into the memory of the script";
 
@@ -113,6 +115,9 @@ impl<'a> Interpreter<'a> {
     /// Begins a script, and passes answers to it while it waits for any.
     fn converse<'js>(&self, ctx: &Ctx<'js>, source: &Source) -> Result<()> {
         let functions = self.prepare(ctx)?;
+        if self.link.is_over() {
+            return Ok(());
+        }
         self.stopwatch.during(|| {
             let (code, first_column) = if source.returns {
                 (format!("{BEGIN}{}{END}", source.code), BEGIN.len())
@@ -162,6 +167,7 @@ impl<'a> Interpreter<'a> {
         limits.set("atOnce", self.bounds.at_once)?;
         limits.set("output", self.bounds.output)?;
         limits.set("arguments", MAX_ARGUMENTS)?;
+        limits.set("lines", MAX_LINES)?;
         prelude.call((post, end, limits, self.input))
     }
 
@@ -305,6 +311,8 @@ mod tests {
         let returned =
             "const f = async (a: number): Promise<{\n x: number\n}> => ({ x: a });\nf(1)";
         assert_eq!(value(returned), json!({"x": 1}));
+        assert_eq!(value("const f = async <\nT\n>(x: T) => x;\nf(2)"), json!(2));
+        assert_eq!(value("declare enum A { B }\ndeclare namespace C {}\nreturn 3"), json!(3));
         assert_eq!(value("const b = input.a as number\n(0, b)\nreturn b"), json!(1));
         assert_eq!(value("return (x: number): string => `${x}`"), json!("[object Object]"));
     }

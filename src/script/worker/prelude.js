@@ -82,8 +82,9 @@
     const known = create(null);
     return new Proxy(freeze(create(null)), {
       get: (_, key) => {
-        // Whatever has `then` would be taken for a promise.
-        if (typeof key === 'symbol' || key === 'then' || key === 'toJSON') return undefined;
+        // Whatever has `then` would be taken for a promise. The others are called by the language.
+        if (typeof key === 'symbol' || key === 'then' || key === 'toJSON' || key === 'toString'
+          || key === 'valueOf') return undefined;
         return (known[key] ??= make(key));
       },
       set: () => false,
@@ -124,7 +125,14 @@
   };
   const console = freeze({ log, info: log, warn: log, error: log, debug: log });
 
-  const global = { mcp, tools, console, input: inputText === undefined ? undefined : parse(inputText) };
+  let given;
+  try {
+    given = parse(inputText);
+  } catch {
+    const message = 'the input does not fit into the memory of the script, or is too deep';
+    end(`{"failed":{"message":"${message}","place":null}}`);
+  }
+  const global = { mcp, tools, console, input: given };
   for (const key of ['mcp', 'tools', 'console', 'input']) {
     defineProperty(globalThis, key, { value: global[key], writable: key === 'input' });
   }
@@ -136,9 +144,10 @@
     try {
       message = thrown instanceof E ? S(thrown) : `the script has thrown ${shown(thrown)}`;
       const found = match(/script:(\d+):(\d+)/, S(thrown?.stack));
-      if (found !== null) {
-        const line = N(found[1]);
-        const column = N(found[2]) - (line === 1 ? firstColumn : 0);
+      const line = found === null ? 0 : N(found[1]);
+      if (line > 0 && line < limits.lines) {
+        const from = N(found[2]) - (line === 1 ? firstColumn : 0);
+        const column = from < limits.lines ? from : 1;
         place = `{"line":${line},"column":${column > 0 ? column : 1}}`;
       }
     } catch {}
@@ -150,6 +159,9 @@
     if (text !== undefined && text.length > limits.output) {
       const size = `${text.length} characters, more than the ${limits.output} that it may return`;
       throw new T(`the value of the script has ${size}: return less`);
+    }
+    if (unsent.length > 0) {
+      log(`[${unsent.length} calls had not been made when the script ended: await each call]`);
     }
     end(text === undefined ? '{"done":{"value":null}}' : `{"done":{"value":${text}}}`);
   };

@@ -110,6 +110,9 @@ enum Rest {
     Spaces,
     /// A semicolon at its begin, where the text separates its neighbours.
     Semicolon,
+    /// A bracket at its begin: the text ends with the bracket that opens parameters, which has to be
+    /// on the line of what is before.
+    OpenBracket,
     /// A bracket at its end: the text begins with the bracket that closes parameters, and what
     /// follows has to be on the line of that bracket.
     Bracket,
@@ -129,6 +132,7 @@ fn blank(script: &str, mut found: Vec<RemovedText>) -> String {
         for (position, c) in script[at.clone()].chars().enumerate() {
             code.push(match c {
                 _ if position == last && rest == Rest::Bracket => ')',
+                _ if position == 0 && rest == Rest::OpenBracket => '(',
                 '\n' | '\r' | '\u{2028}' | '\u{2029}' => c,
                 _ if position == 0 && rest == Rest::Semicolon => ';',
                 _ => ' ',
@@ -155,6 +159,7 @@ const ENUM: &str = "enums are not supported: use an object, such as { A: 'a' }";
 const NAMESPACE: &str = "namespaces are not supported";
 const MODULE: &str =
     "a script cannot import or export: its tools are in mcp, and its answer is what it returns";
+const PARTED_ASSERTION: &str = "a value has to begin on the line of the type before it";
 const PARAMETER_PROPERTY: &str =
     "properties as parameters of a constructor are not supported: assign them in its body";
 
@@ -223,6 +228,9 @@ impl<'a> Visit<'a> for TypeFinder<'_> {
             Statement::FunctionDeclaration(it) if it.body.is_none() => {
                 self.remove_statement(it.span);
             }
+            Statement::TSEnumDeclaration(it) if it.declare => self.remove_statement(it.span),
+            Statement::TSNamespaceDeclaration(it) if it.declare => self.remove_statement(it.span),
+            Statement::TSGlobalDeclaration(it) if it.declare => self.remove_statement(it.span),
             Statement::TSEnumDeclaration(it) => self.refuse(ENUM, it.span.start),
             Statement::TSNamespaceDeclaration(it) => self.refuse(NAMESPACE, it.span.start),
             Statement::TSExternalModuleDeclaration(_) | Statement::TSGlobalDeclaration(_) => {
@@ -275,6 +283,10 @@ impl<'a> Visit<'a> for TypeFinder<'_> {
     }
 
     fn visit_ts_type_assertion(&mut self, it: &TSTypeAssertion<'a>) {
+        let (start, end) = (it.span.start, it.expression.span().start);
+        if self.script[start as usize..end as usize].contains('\n') {
+            self.refuse(PARTED_ASSERTION, start);
+        }
         self.remove(it.span.start, it.expression.span().start);
         self.visit_expression(&it.expression);
     }
@@ -285,6 +297,13 @@ impl<'a> Visit<'a> for TypeFinder<'_> {
             let bracket = self.script[..start].rfind(')').and_then(|at| u32::try_from(at).ok());
             if let Some(bracket) = bracket.filter(|_| self.script[start..end].contains('\n')) {
                 self.add(bracket, returned.span.end, Rest::Bracket);
+            }
+        }
+        if let Some(parameters) = &it.type_parameters {
+            let (start, end) = (parameters.span.start as usize, parameters.span.end as usize);
+            let bracket = self.script[end..].find('(').and_then(|at| u32::try_from(end + at).ok());
+            if let Some(bracket) = bracket.filter(|_| self.script[start..end].contains('\n')) {
+                self.add(parameters.span.start, bracket + 1, Rest::OpenBracket);
             }
         }
         walk::walk_arrow_function_expression(self, it);
