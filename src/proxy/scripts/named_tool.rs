@@ -15,8 +15,8 @@ pub(super) fn definition_of(fleet: &Fleet, caller: &Caller, name: &str) -> Optio
 }
 
 /// Returns `server/tool` as dormouse knows them, or as they are written. `mcp.my_server.listIssues`
-/// means the tool `list-issues` of `my-server`. A name that exists means nothing else, even if it is
-/// disabled or switched off.
+/// means the tool `list-issues` of `my-server`. A name that exists means nothing else, even if it
+/// is disabled or switched off.
 pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) -> String {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
     let names = |offer: &'_ Offer| [offer.name.as_str(), offer.server_name()].contains(&server);

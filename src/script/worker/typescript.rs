@@ -110,8 +110,8 @@ enum Rest {
     Spaces,
     /// A semicolon at its begin, where the text separates its neighbours.
     Semicolon,
-    /// A bracket at its begin: the text ends with the bracket that opens parameters, which has to be
-    /// on the line of what is before.
+    /// A bracket at its begin: the text ends with the bracket that opens parameters, which has to
+    /// be on the line of what is before.
     OpenBracket,
     /// A bracket at its end: the text begins with the bracket that closes parameters, and what
     /// follows has to be on the line of that bracket.
