@@ -6,7 +6,7 @@
 
 #[cfg(unix)]
 use crate::daemon;
-use crate::{apps, auth, catalog, config, downstream, protocol, proxy, surface, wire};
+use crate::{apps, auth, catalog, config, downstream, protocol, proxy, script, surface, wire};
 
 /// A target, and the function that panics if an input breaks a law.
 pub struct FuzzTarget {
@@ -19,6 +19,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "apps", run: apps::fuzz::apps },
     FuzzTarget { name: "catalog_file", run: catalog::fuzz::catalog_file },
     FuzzTarget { name: "config", run: config::fuzz::config },
+    FuzzTarget { name: "declarations", run: script::fuzz::declarations },
     FuzzTarget { name: "dialects", run: config::fuzz::dialects },
     FuzzTarget { name: "envelope", run: wire::fuzz::envelope },
     FuzzTarget { name: "eras", run: protocol::fuzz::eras },
@@ -37,6 +38,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "sessions", run: daemon::fuzz::sessions },
     FuzzTarget { name: "sse", run: wire::fuzz::sse },
     FuzzTarget { name: "templates", run: catalog::fuzz::templates },
+    FuzzTarget { name: "worker_messages", run: script::fuzz::worker_messages },
 ];
 
 /// The small files that dormouse keeps: trusted configs, connected apps, remembered loads.

@@ -10,8 +10,8 @@ use crate::{
     base::one_line,
     catalog::Cache,
     config::{Config, ConfigFile, ServerConfig},
-    script::{Failure, ToolUse, the_only},
-    surface::{argument_hint, lacks_required, near_misses},
+    script::{Failure, ToolUse, find_spelled_alike},
+    surface::{ArgumentProblems, near_misses},
     wire::{Raw, edit},
 };
 
@@ -91,7 +91,7 @@ impl Checker<'_> {
             return Err(Finding { message, is_warning: true });
         };
         let names = || tools.iter().map(|tool| tool.name.as_str());
-        let name = the_only(names(), &used.tool);
+        let name = find_spelled_alike(names(), &used.tool);
         let Some(tool) = tools.iter().find(|tool| Some(tool.name.as_str()) == name) else {
             let what = format!("server {:?} has no tool {:?}", server.name, used.tool);
             return Err(Finding::problem(with_near(what, &used.tool, names())));
@@ -101,7 +101,7 @@ impl Checker<'_> {
 
     fn server(&self, written: &str) -> Result<&ServerConfig, Finding> {
         let names = || self.config.servers.iter().map(|server| server.name.as_str());
-        let name = the_only(names(), written);
+        let name = find_spelled_alike(names(), written);
         let found = self.config.servers.iter().find(|server| Some(server.name.as_str()) == name);
         match found {
             Some(server) if server.enabled => Ok(server),
@@ -123,10 +123,10 @@ fn check_arguments(used: &ToolUse, definition: &Raw) -> Result<(), Finding> {
     let given: Map<String, Value> = names.iter().map(|name| (name.clone(), Value::Null)).collect();
     let (given, schema) = (Raw::encode(&given), edit::get(definition, "inputSchema"));
     let Some(schema) = schema else { return Ok(()) };
-    let Some(hint) = argument_hint(&schema, &given) else { return Ok(()) };
-    let message = format!("{}/{}: {}", used.server, used.tool, hint.trim().replace('\n', "; "));
+    let Some(problems) = ArgumentProblems::of(&schema, &given) else { return Ok(()) };
+    let message = format!("{}/{}: {}", used.server, used.tool, problems.lines().join("; "));
     // A tool may take arguments that its schema does not name.
-    Err(Finding { message, is_warning: !lacks_required(&schema, &given) })
+    Err(Finding { message, is_warning: !problems.lacks_required() })
 }
 
 /// Adds the known names that are most similar to a written one.

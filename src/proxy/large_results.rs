@@ -24,22 +24,23 @@ const DEFAULT_MAX_BYTES: usize = 100_000;
 /// The member of a modern task that has ended (SEP-2663).
 const RESULT: &str = "result";
 
-/// The way in which a host has called the tool of a result.
+/// The origin of a result.
 #[derive(Clone, Copy, Debug)]
-enum CalledBy<'a> {
-    /// By a `tools/call` with these `params`.
-    Params(&'a Raw),
-    /// By a call that made a task, whose result the host gets later. The tool is not known.
-    Task,
+enum Source<'a> {
+    /// A `tools/call` with these `params`, which this server has answered.
+    Call(ServerId, &'a Raw),
+    /// A call that made a task of this server, whose result the host gets later. The tool is not
+    /// known.
+    Task(ServerId),
+    /// A script of the host.
+    Script,
 }
 
 /// A result that may be too long, and the host for which it is.
 struct Bounding<'a> {
     fleet: &'a Fleet,
     viewer: Viewer,
-    /// `None` for the value of a script.
-    server: Option<ServerId>,
-    called_by: CalledBy<'a>,
+    source: Source<'a>,
 }
 
 /// Returns what a host gets of the answer to its `tools/call` with `params`: the preview of a
@@ -55,16 +56,14 @@ pub(super) async fn bound(
         // A script reads the whole, and returns what its host gets.
         return outcome;
     }
-    let called_by = CalledBy::Params(params);
-    let bounding = Bounding { fleet, viewer: caller.viewer(), server: Some(server), called_by };
+    let source = Source::Call(server, params);
+    let bounding = Bounding { fleet, viewer: caller.viewer(), source };
     Ok(bounding.answer(caller, outcome?).await)
 }
 
 /// Returns what a host gets of the result of its script.
 pub(super) async fn bound_script(fleet: &Fleet, caller: &Caller, result: Raw) -> Raw {
-    let params = Raw::empty_object();
-    let called_by = CalledBy::Params(&params);
-    let bounding = Bounding { fleet, viewer: caller.viewer(), server: None, called_by };
+    let bounding = Bounding { fleet, viewer: caller.viewer(), source: Source::Script };
     bounding.answer(caller, result).await
 }
 
@@ -79,12 +78,7 @@ pub(super) async fn bound_in_task(
     outcome: Outcome,
 ) -> Outcome {
     let answer = outcome?;
-    let bounding = Bounding {
-        fleet,
-        viewer: caller.viewer(),
-        server: Some(server),
-        called_by: CalledBy::Task,
-    };
+    let bounding = Bounding { fleet, viewer: caller.viewer(), source: Source::Task(server) };
     match (method, caller.client.era) {
         (method::TASKS_RESULT, Era::Legacy) => Ok(bounding.answer(caller, answer).await),
         (method::TASKS_GET, Era::Modern) if bounding.may_be_cut(&answer) => {
@@ -106,7 +100,7 @@ pub(super) fn tell_of_task(
     params: Raw,
 ) {
     let viewer = Viewer::of(host.as_ref());
-    let bounding = Bounding { fleet, viewer, server: Some(server), called_by: CalledBy::Task };
+    let bounding = Bounding { fleet, viewer, source: Source::Task(server) };
     let result = Some(&params).filter(|params| bounding.may_be_cut(params));
     let Some(result) = result.and_then(|params| edit::get(params, RESULT)) else {
         return host.task_updated(shown, &params);
@@ -115,8 +109,7 @@ pub(super) fn tell_of_task(
     let (viewer, shown) = (bounding.viewer, shown.to_owned());
     let tasks = fleet.context.tasks.clone();
     tasks.spawn(async move {
-        let bounding =
-            Bounding { fleet: &fleet, viewer, server: Some(server), called_by: CalledBy::Task };
+        let bounding = Bounding { fleet: &fleet, viewer, source: Source::Task(server) };
         let (result, _) = bounding.cut(result).await;
         host.task_updated(&shown, &edit::set(&params, RESULT, &result));
     });
@@ -160,7 +153,7 @@ impl Bounding<'_> {
 
     /// Returns the number of bytes above which results of the server are cut for the host.
     fn limit(&self) -> Option<usize> {
-        let Some(server) = self.server else {
+        let (Source::Call(server, _) | Source::Task(server)) = self.source else {
             let is_for_person = self.fleet.settings().launch.is_for_person;
             return (!is_for_person).then_some(DEFAULT_MAX_BYTES);
         };
@@ -185,11 +178,13 @@ impl Bounding<'_> {
             return (result, false);
         };
         let withheld = result.len().saturating_sub(preview.len());
-        let server = self.server.map(|server| self.fleet.servers.config(server));
-        let name = server.as_ref().map(|config| config.name.as_str());
-        tracing::debug!(server = name, bytes = result.len(), withheld, "cut a large result");
-        if let Some(name) = name {
+        let (bytes, what) = (result.len(), "cut a large result");
+        if let Source::Call(server, _) | Source::Task(server) = self.source {
+            let name = &self.fleet.servers.config(server).name;
+            tracing::debug!(server = name, bytes, withheld, "{what}");
             self.fleet.events.cut_result(name, withheld);
+        } else {
+            tracing::debug!(bytes, withheld, "{what}");
         }
         let is_new = is_kept && self.fleet.board.note_cut(principal) && is_listed;
         if is_new {
@@ -202,9 +197,9 @@ impl Bounding<'_> {
     fn rules(&self, limit: usize) -> PreviewRules {
         let board = &self.fleet.board;
         let snapshot = board.snapshot_for(&self.viewer);
-        let calling = match self.called_by {
-            CalledBy::Params(params) => calling_tool(params),
-            CalledBy::Task => None,
+        let calling = match self.source {
+            Source::Call(_, params) => calling_tool(params),
+            Source::Task(_) | Source::Script => None,
         };
         PreviewRules {
             limit,
@@ -218,8 +213,8 @@ impl Bounding<'_> {
     fn may_declare_output(&self, snapshot: &Snapshot) -> bool {
         let (tools, declares) =
             (snapshot.tools(), |tool: &Tool| edit::get(&tool.raw, "outputSchema").is_some());
-        match self.called_by {
-            CalledBy::Params(params) => {
+        match self.source {
+            Source::Call(_, params) => {
                 let Some(name) = edit::get_str(params, "name") else { return false };
                 let resolved = match snapshot.sole {
                     Some(sole) => tools.resolve_in(sole, &name),
@@ -227,8 +222,9 @@ impl Bounding<'_> {
                 };
                 matches!(resolved, ToolResolution::Tool(at) if declares(tools.tool(at).1))
             }
-            CalledBy::Task => {
-                let mut offers = self.server.into_iter().flat_map(|it| snapshot.offers_of(it));
+            Source::Script => false,
+            Source::Task(server) => {
+                let mut offers = snapshot.offers_of(server);
                 offers.any(|(_, offer)| {
                     let exposed = offer.exposed();
                     exposed.is_some_and(|it| it.catalog.tools.iter().any(declares))

@@ -1,11 +1,13 @@
 //! Code mode: scripts of agents, run by a process of their own (docs/design/scripts.md).
 //!
 //! [`WorkerProcess`] starts this program again as a worker, which runs one script in a sandbox and
-//! asks for everything that it needs from outside by messages. The layer knows neither tools nor
-//! hosts: whoever owns the process answers its requests. [`ToolStub`] describes a tool to those who
-//! write scripts.
+//! asks for everything that it needs from outside by messages. The owner of the process answers its
+//! requests; the worker knows neither hosts nor servers. [`ToolStub`] writes the declaration of a
+//! tool in TypeScript, from its schemas or from the [`ResultShape`] of its results.
 
 mod check;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod json_type;
 mod message;
 mod process;
@@ -19,7 +21,7 @@ pub(crate) use check::{CheckError, check_script};
 pub(crate) use message::{Bounds, Failure, FromWorker, Place, Request, Run, ToWorker, ToolUse};
 pub(crate) use process::{WorkerError, WorkerProcess};
 pub(crate) use result_shape::ResultShape;
-pub(crate) use spelling::the_only;
+pub(crate) use spelling::find_spelled_alike;
 pub(crate) use stub::ToolStub;
 pub(crate) use type_text::property;
 pub(crate) use worker::{ARGUMENT, run_worker};

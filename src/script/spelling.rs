@@ -1,7 +1,10 @@
 //! Names that scripts write in another spelling: `listIssues` for `list-issues`.
 
 /// Returns the name that is written, or else the only one that is spelled alike.
-pub(crate) fn the_only<'a>(names: impl Iterator<Item = &'a str>, written: &str) -> Option<&'a str> {
+pub(crate) fn find_spelled_alike<'a>(
+    names: impl Iterator<Item = &'a str>,
+    written: &str,
+) -> Option<&'a str> {
     let like = plain(written);
     let mut found: Option<&str> = None;
     for name in names {
@@ -30,9 +33,9 @@ mod tests {
     #[test]
     fn a_name_is_found_in_any_spelling_unless_two_are_alike() {
         let names = || ["list-issues", "get_issue", "getIssue", "x"].into_iter();
-        assert_eq!(the_only(names(), "listIssues"), Some("list-issues"));
-        assert_eq!(the_only(names(), "get_issue"), Some("get_issue"));
-        assert_eq!(the_only(names(), "getissue"), None);
-        assert_eq!(the_only(names(), "y"), None);
+        assert_eq!(find_spelled_alike(names(), "listIssues"), Some("list-issues"));
+        assert_eq!(find_spelled_alike(names(), "get_issue"), Some("get_issue"));
+        assert_eq!(find_spelled_alike(names(), "getissue"), None);
+        assert_eq!(find_spelled_alike(names(), "y"), None);
     }
 }

@@ -59,6 +59,12 @@ fn work(
     }
 }
 
+/// Returns whether a text is a script or declarations.
+#[cfg(any(test, fuzzing))]
+pub(super) fn is_script(text: &str) -> bool {
+    typescript::parse(&oxc_allocator::Allocator::default(), text).is_ok()
+}
+
 /// The streams to the owner of the worker.
 struct Channel {
     input: Box<dyn BufRead>,

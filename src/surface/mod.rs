@@ -5,7 +5,7 @@
 
 mod action;
 mod activate;
-mod argument_hint;
+mod argument_problems;
 mod budget;
 mod definition;
 mod direct;
@@ -30,7 +30,7 @@ mod view;
 mod wanted_script;
 
 pub(crate) use action::{Action, failed};
-pub(crate) use argument_hint::{argument_hint, lacks_required};
+pub(crate) use argument_problems::ArgumentProblems;
 pub(crate) use near_misses::near_misses;
 pub(crate) use own_tools::{
     calling_tool, calls_another, through_use_tool, to_discover_tool, to_run_script,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     Action, View,
     action::failure,
-    argument_hint::{argument_hint, lacks_required},
+    argument_problems::ArgumentProblems,
     wanted_script::{ScriptSource, WantedScript},
 };
 use crate::{
@@ -39,10 +39,10 @@ pub(super) fn run(view: View<'_>, name: &str, arguments: &Raw) -> Option<Action>
     if !arguments.is_object() {
         return Some(failure(format!("the arguments of {name} are an object")));
     }
-    let schema = input_schema(script);
-    if lacks_required(&schema, arguments) {
-        let hint = argument_hint(&schema, arguments).unwrap_or_default();
-        return Some(failure(format!("the arguments of {name} do not fit its schema{hint}")));
+    let problems = ArgumentProblems::of(&input_schema(script), arguments);
+    if let Some(problems) = problems.filter(ArgumentProblems::lacks_required) {
+        let lines = problems.lines().join("\n");
+        return Some(failure(format!("the arguments of {name} do not fit its schema\n{lines}")));
     }
     Some(Action::RunScript(Box::new(WantedScript {
         name: name.to_owned(),

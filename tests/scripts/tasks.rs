@@ -95,7 +95,7 @@ pub fn bytes_of_calls(calls: &[Value]) -> u64 {
     calls.iter().map(|call| size(call).expect("sizes")).sum()
 }
 
-/// Returns those that pass through the model if a script makes them.
+/// Returns the bytes that pass through the model if a script makes the calls.
 pub fn bytes_of_script(arguments: &Value, result: &Value) -> u64 {
     (arguments.to_string().len() + result.to_string().len()) as u64
 }

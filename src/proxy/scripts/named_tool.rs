@@ -3,7 +3,7 @@
 use crate::{
     catalog::{Offer, ToolResolution},
     proxy::{Caller, Fleet},
-    script::the_only,
+    script::find_spelled_alike,
     wire::Raw,
 };
 
@@ -23,7 +23,7 @@ pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) 
     let is_server = snapshot.offers.iter().any(|offer| names(offer));
     let offers = || snapshot.offers.iter().filter(|offer| offer.is_known());
     let servers = offers().map(|offer| offer.server_name());
-    let alike = the_only(servers, server).filter(|_| !is_server);
+    let alike = find_spelled_alike(servers, server).filter(|_| !is_server);
     let server = alike.unwrap_or(server);
     let written = format!("{server}/{tool}");
     if let ToolResolution::Withheld { .. } = snapshot.tools().resolve_tool(&written) {
@@ -32,6 +32,6 @@ pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) 
     let tools = offers().filter(|offer| offer.server_name() == server);
     let tools = tools.filter_map(|offer| offer.exposed());
     let tools = tools.flat_map(|exposed| exposed.catalog.tools.iter().map(|it| it.name.as_str()));
-    let tool = the_only(tools, tool).unwrap_or(tool);
+    let tool = find_spelled_alike(tools, tool).unwrap_or(tool);
     format!("{server}/{tool}")
 }

@@ -12,7 +12,7 @@ use crate::{
     protocol::{Era, is_error_result, method},
     proxy::{Caller, Fleet, asking::HostQuestion},
     script::Request,
-    surface::{argument_hint, through_use_tool, to_discover_tool},
+    surface::{ArgumentProblems, through_use_tool, to_discover_tool},
     wire::{Outcome, Raw, Request as HostRequest, edit},
 };
 
@@ -122,11 +122,11 @@ impl ScriptCall {
         true
     }
 
-    /// Returns what is wrong with the arguments of a call that has failed.
-    pub(super) fn hint(&self, fleet: &Fleet, caller: &Caller) -> Option<String> {
+    /// Returns the faults of the arguments of a call that has failed.
+    pub(super) fn problems(&self, fleet: &Fleet, caller: &Caller) -> Option<ArgumentProblems> {
         let input = edit::get(&edit::get(&self.params, "arguments")?, "tool_input")?;
         let definition = definition_of(fleet, caller, &self.tool_name()?)?;
-        argument_hint(&edit::get(&definition, "inputSchema")?, &input)
+        ArgumentProblems::of(&edit::get(&definition, "inputSchema")?, &input)
     }
 
     /// Adds the user's answers, with which the call is made again.

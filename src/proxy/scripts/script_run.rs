@@ -1,6 +1,6 @@
 //! One run of a script: its worker, and the calls that wait.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, iter, time::Duration};
 
 use serde_json::{json, value::RawValue};
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
@@ -18,7 +18,7 @@ use crate::{
     protocol::error,
     proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
     script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
-    surface::WantedScript,
+    surface::{ArgumentProblems, WantedScript},
     wire::{Outcome, Raw},
 };
 
@@ -196,8 +196,10 @@ impl ScriptRun {
                 let value = RawValue::from_string(value.to_string()).expect("a value is JSON");
                 (ToWorker::Answer { id, value }, CallOutcome::Done)
             }
-            Answered::Refusal(mut message) => {
-                message.push_str(&call.hint(fleet, caller).unwrap_or_default());
+            Answered::Refusal(message) => {
+                let problems = call.problems(fleet, caller);
+                let lines = problems.iter().flat_map(ArgumentProblems::lines);
+                let message = iter::once(message).chain(lines).collect::<Vec<_>>().join("\n");
                 (ToWorker::Refusal { id, message }, CallOutcome::Failed)
             }
             Answered::Asks { state, questions } => {

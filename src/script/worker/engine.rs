@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn answer_that_is_too_large_is_an_error_that_can_be_caught() {
         let code = "const said = await mcp.a.b().catch((error) => error.message); return said";
-        let large = |_| Ok(json!("x".repeat(40_000_000)));
+        let large = |_| Ok(json!("x".repeat(17_000_000)));
         let Some(FromWorker::Done { value: Some(value) }) = conversation(code, large).pop() else {
             panic!("it ends")
         };
