@@ -41,3 +41,52 @@ pub(crate) fn worker_messages(bytes: &[u8]) {
     let again: FromWorker = serde_json::from_str(&written).expect("it was written");
     assert_eq!(serde_json::to_string(&again).expect("it was read"), written);
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEYS: [&str; 12] = [
+        "type",
+        "properties",
+        "required",
+        "enum",
+        "const",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "items",
+        "additionalProperties",
+        "$ref",
+        "description",
+    ];
+
+    fn schema() -> impl Strategy<Value = Value> {
+        let word = prop::sample::select(vec!["object", "array", "string", "number", "#", "#/a"]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            word.prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(6, 64, 6, |inner| {
+            let key =
+                prop_oneof![prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned), ".{0,6}"];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((key, inner), 0..6)
+                    .prop_map(|members| { Value::Object(members.into_iter().collect()) }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn declarations_of_any_schema_are_typescript(name in ".{0,12}", schema in schema()) {
+            declarations(format!("{name}\n{schema}").as_bytes());
+        }
+    }
+}
