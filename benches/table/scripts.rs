@@ -16,7 +16,7 @@ use crate::{
     contender::{config_with, dormouse, server},
     homes, process,
     report::{TableRow, median},
-    rows::AddRow,
+    rows::{AddRow, as_f64, millis},
 };
 
 const ROUNDS: usize = 21;
@@ -109,13 +109,4 @@ fn wait_until(is_so: impl Fn() -> bool) {
     while !is_so() {
         std::thread::sleep(Duration::from_micros(200));
     }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-fn as_f64(bytes: u64) -> f64 {
-    bytes as f64
 }

@@ -137,7 +137,15 @@ pub(crate) fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_bounded`], and if the file is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    let bytes = read_bounded(path, 64 * 1024 * 1024)?;
+    read_bounded_text(path, 64 * 1024 * 1024)
+}
+
+/// Reads the text of a regular file of at most `max` bytes.
+///
+/// # Errors
+/// As [`read_bounded`], and if the file is not UTF-8.
+pub(crate) fn read_bounded_text(path: &Path, max: u64) -> io::Result<String> {
+    let bytes = read_bounded(path, max)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
 }
 

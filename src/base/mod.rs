@@ -26,7 +26,7 @@ pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;
 pub(crate) use files::{
     ReplaceError, StagedFile, WriteOptions, create_file, make_private, make_private_directory,
-    read_at_most, read_bounded, read_text, remove_file, replace_file,
+    read_at_most, read_bounded, read_bounded_text, read_text, remove_file, replace_file,
 };
 #[cfg(any(test, fuzzing))]
 pub(crate) use fuzz_input::{Choices, FuzzInput, run_to_end};

@@ -5,12 +5,15 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{script_tools::known_tools, settings};
+use super::{
+    script_tools::{known_tools, unknown_tools},
+    settings,
+};
 use crate::{
     base::one_line,
     catalog::Cache,
     config::{Config, ConfigFile, ServerConfig},
-    script::{Failure, ToolUse, find_spelled_alike},
+    script::{Failure, Place, ToolUse, find_spelled_alike},
     surface::{ArgumentProblems, near_misses},
     wire::{Raw, edit},
 };
@@ -19,10 +22,8 @@ use crate::{
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScriptProblem {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
+    #[serde(flatten)]
+    place: Option<Place>,
     pub(super) message: String,
     /// True if the script may run well all the same.
     #[serde(rename = "warning")]
@@ -30,17 +31,19 @@ pub(super) struct ScriptProblem {
 }
 
 impl From<Failure> for ScriptProblem {
-    fn from(failure: Failure) -> Self {
-        let (line, column) = failure.place.map(|it| (it.line, it.column)).unzip();
-        Self { line, column, message: failure.message, is_warning: false }
+    fn from(Failure { message, place }: Failure) -> Self {
+        Self { place, message, is_warning: false }
     }
 }
 
 impl ScriptProblem {
+    fn at(place: Place, message: &str, is_warning: bool) -> Self {
+        Self { place: Some(place), message: one_line(message), is_warning }
+    }
+
     /// Returns the place as it follows the name of a file.
     pub(super) fn place(&self) -> String {
-        let (line, column) = (self.line, self.column);
-        line.zip(column).map_or(String::new(), |(line, column)| format!(":{line}:{column}"))
+        self.place.map_or(String::new(), |Place { line, column }| format!(":{line}:{column}"))
     }
 }
 
@@ -54,12 +57,9 @@ pub(super) fn problems_of(
     let checker = Checker { config, cache };
     let mut warned = HashSet::new();
     let problems = uses.iter().filter_map(|used| {
-        let Finding { message, is_warning } = checker.check(used).err()?;
-        if is_warning && !warned.insert(message.clone()) {
-            return None;
-        }
-        let (line, column) = (Some(used.place.line), Some(used.place.column));
-        Some(ScriptProblem { line, column, message: one_line(&message), is_warning })
+        let problem = checker.check(used).err()?;
+        let is_new = !problem.is_warning || warned.insert(problem.message.clone());
+        is_new.then_some(problem)
     });
     problems.collect()
 }
@@ -69,56 +69,41 @@ struct Checker<'a> {
     cache: Option<Cache>,
 }
 
-/// A fault of a call.
-struct Finding {
-    message: String,
-    is_warning: bool,
-}
-
-impl Finding {
-    fn problem(message: String) -> Self {
-        Self { message, is_warning: false }
-    }
-}
-
 impl Checker<'_> {
-    fn check(&self, used: &ToolUse) -> Result<(), Finding> {
-        let server = self.server(&used.server)?;
+    fn check(&self, used: &ToolUse) -> Result<(), ScriptProblem> {
+        let server = self.server(used)?;
         let Some(tools) = known_tools(self.cache.as_ref(), server) else {
-            let command = self.config.settings.launch.commands.refresh(&server.name);
-            let message =
-                format!("the tools of {:?} are not known yet: run `{command}`", server.name);
-            return Err(Finding { message, is_warning: true });
+            let message = unknown_tools(server, &self.config.settings.launch.commands);
+            return Err(ScriptProblem::at(used.place, &message, true));
         };
         let names = || tools.iter().map(|tool| tool.name.as_str());
         let name = find_spelled_alike(names(), &used.tool);
         let Some(tool) = tools.iter().find(|tool| Some(tool.name.as_str()) == name) else {
             let what = format!("server {:?} has no tool {:?}", server.name, used.tool);
-            return Err(Finding::problem(with_near(what, &used.tool, names())));
+            let message = with_near(what, &used.tool, names());
+            return Err(ScriptProblem::at(used.place, &message, false));
         };
         check_arguments(used, &tool.raw)
     }
 
-    fn server(&self, written: &str) -> Result<&ServerConfig, Finding> {
+    fn server(&self, used: &ToolUse) -> Result<&ServerConfig, ScriptProblem> {
         let names = || self.config.servers.iter().map(|server| server.name.as_str());
+        let written = &used.server;
         let name = find_spelled_alike(names(), written);
         let found = self.config.servers.iter().find(|server| Some(server.name.as_str()) == name);
-        match found {
-            Some(server) if server.enabled => Ok(server),
+        let message = match found {
+            Some(server) if server.enabled => return Ok(server),
             Some(server) => {
                 let command = self.config.settings.launch.commands.enable(&server.name);
-                let message = format!("server {:?} is disabled: run `{command}`", server.name);
-                Err(Finding::problem(message))
+                format!("server {:?} is disabled: run `{command}`", server.name)
             }
-            None => {
-                let what = format!("unknown server {written:?}");
-                Err(Finding::problem(with_near(what, written, names())))
-            }
-        }
+            None => with_near(format!("unknown server {written:?}"), written, names()),
+        };
+        Err(ScriptProblem::at(used.place, &message, false))
     }
 }
 
-fn check_arguments(used: &ToolUse, definition: &Raw) -> Result<(), Finding> {
+fn check_arguments(used: &ToolUse, definition: &Raw) -> Result<(), ScriptProblem> {
     let Some(names) = &used.arguments else { return Ok(()) };
     let given: Map<String, Value> = names.iter().map(|name| (name.clone(), Value::Null)).collect();
     let (given, schema) = (Raw::encode(&given), edit::get(definition, "inputSchema"));
@@ -126,7 +111,7 @@ fn check_arguments(used: &ToolUse, definition: &Raw) -> Result<(), Finding> {
     let Some(problems) = ArgumentProblems::of(&schema, &given) else { return Ok(()) };
     let message = format!("{}/{}: {}", used.server, used.tool, problems.lines().join("; "));
     // A tool may take arguments that its schema does not name.
-    Err(Finding { message, is_warning: !problems.lacks_required() })
+    Err(ScriptProblem::at(used.place, &message, !problems.lacks_required()))
 }
 
 /// Adds the known names that are most similar to a written one.

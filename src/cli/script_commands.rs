@@ -17,7 +17,7 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
-    base::{read_bounded, visible},
+    base::{read_bounded_text, visible},
     config::Startup,
     script::{CheckError, check_script},
     surface::{MAX_CODE_BYTES, to_run_script},
@@ -35,10 +35,8 @@ pub(super) fn run(options: &Options, command: &ScriptSubcommand) -> anyhow::Resu
 
 /// Returns the text of a script.
 fn read(path: &Path) -> anyhow::Result<String> {
-    let shown = path.display();
-    let bytes = read_bounded(path, MAX_CODE_BYTES as u64);
-    let bytes = bytes.with_context(|| format!("cannot read the script {shown}"))?;
-    String::from_utf8(bytes).ok().with_context(|| format!("the script {shown} is not UTF-8"))
+    let text = read_bounded_text(path, MAX_CODE_BYTES as u64);
+    text.with_context(|| format!("cannot read the script {}", path.display()))
 }
 
 fn run_script(

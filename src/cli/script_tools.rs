@@ -2,7 +2,7 @@
 
 use crate::{
     catalog::{Cache, Tool, ToolState},
-    config::ServerConfig,
+    config::{ServerConfig, UserCommands},
 };
 
 /// Returns the tools of a server that agents are shown; `None` if they are not known.
@@ -13,4 +13,10 @@ pub(super) fn known_tools(cache: Option<&Cache>, server: &ServerConfig) -> Optio
         states.any(|it| it.name == tool.name && it.state == ToolState::Shown)
     };
     Some(record.catalog.tools.iter().filter(is_shown).cloned().collect())
+}
+
+/// Returns the message that the tools of a server are not known.
+pub(super) fn unknown_tools(server: &ServerConfig, commands: &UserCommands) -> String {
+    let command = commands.refresh(&server.name);
+    format!("the tools of {:?} are not known yet: run `{command}`", server.name)
 }

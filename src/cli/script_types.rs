@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use super::{script_tools::known_tools, settings, shared_flags::Options};
+use super::{
+    script_tools::{known_tools, unknown_tools},
+    settings,
+    shared_flags::Options,
+};
 use crate::{
     base::one_line,
     catalog::Tool,
@@ -33,8 +37,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             let members = members_of(server, &tools);
             text.push_str(&format!("  {}: {{\n{members}  }};\n", property(&server.name)));
         } else {
-            let command = config.settings.launch.commands.refresh(&server.name);
-            errln!("the tools of {:?} are not known yet: run `{command}`", server.name);
+            errln!("{}", unknown_tools(server, &config.settings.launch.commands));
         }
     }
     outln!("{text}}};\n{}", OTHERS.trim_end());

@@ -7,6 +7,11 @@ pub(super) enum Step {
     Index(usize),
 }
 
+/// Returns the path of these keys.
+pub(super) fn keys<const N: usize>(keys: [&str; N]) -> Vec<Step> {
+    keys.map(|key| Step::Key(key.to_owned())).to_vec()
+}
+
 /// Returns a path in the form `mcpServers.docs.args[1]`.
 pub(super) fn show_path(path: &[Step]) -> String {
     let mut shown = String::new();

@@ -27,6 +27,7 @@ mod launch_context;
 mod merge;
 mod name_pattern;
 mod oauth;
+pub(crate) mod own_tool_names;
 mod parse;
 mod parsed_config;
 mod plain_words;

@@ -10,7 +10,7 @@ use super::{
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
-    key_path::Step,
+    key_path::{Step, keys},
     keys::{KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
     unmatched_rules::{unmatched_rules, unmatched_rules_in_entry},
 };
@@ -114,7 +114,7 @@ fn check_profile(
     let is_unknown =
         |key: &&String| !servers.contains_key(*key) && toolset_of(servers, key).is_none();
     for key in profile.servers.keys().filter(is_unknown) {
-        let at = ["profiles", name, "servers", key].map(|key| Step::Key(key.to_owned()));
+        let at = keys(["profiles", name, "servers", key]);
         let server = key.rsplit_once('/').filter(|(server, _)| servers.contains_key(*server));
         reader.report(
             &at,
@@ -150,7 +150,7 @@ fn toolset_of<'a>(servers: &Map<String, Value>, name: &'a str) -> Option<(&'a st
 fn check_toolset_names(reader: &mut DocumentReader<'_, '_>, servers: &Map<String, Value>) {
     for name in servers.keys() {
         if let Some((server, toolset)) = toolset_of(servers, name) {
-            let at = ["mcpServers", name].map(|key| Step::Key(key.to_owned()));
+            let at = keys(["mcpServers", name]);
             reader.report(&at, format!("server {server:?} has a toolset {toolset:?} of this name"));
         }
     }

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    key_path::Step,
+    key_path::{Step, keys},
     keys::{
         CLASS, DaemonSettings, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings,
         RootEntry, ServerEntry, ServerSettings, TelemetrySettings,
@@ -91,8 +91,7 @@ pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
 
 /// Returns the keys that are allowed in a server's entry.
 pub(crate) fn server_keys() -> &'static [String] {
-    static KEYS: LazyLock<Vec<String>> =
-        LazyLock::new(|| known_keys(&["mcpServers", "any"].map(|key| Step::Key(key.to_owned()))));
+    static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| known_keys(&keys(["mcpServers", "any"])));
     &KEYS
 }
 

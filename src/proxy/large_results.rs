@@ -36,6 +36,16 @@ enum Source<'a> {
     Script,
 }
 
+impl Source<'_> {
+    /// Returns the server of the result.
+    fn server(self) -> Option<ServerId> {
+        match self {
+            Self::Call(server, _) | Self::Task(server) => Some(server),
+            Self::Script => None,
+        }
+    }
+}
+
 /// A result that may be too long, and the host for which it is.
 struct Bounding<'a> {
     fleet: &'a Fleet,
@@ -153,7 +163,7 @@ impl Bounding<'_> {
 
     /// Returns the number of bytes above which results of the server are cut for the host.
     fn limit(&self) -> Option<usize> {
-        let (Source::Call(server, _) | Source::Task(server)) = self.source else {
+        let Some(server) = self.source.server() else {
             let is_for_person = self.fleet.settings().launch.is_for_person;
             return (!is_for_person).then_some(DEFAULT_MAX_BYTES);
         };
@@ -178,13 +188,11 @@ impl Bounding<'_> {
             return (result, false);
         };
         let withheld = result.len().saturating_sub(preview.len());
-        let (bytes, what) = (result.len(), "cut a large result");
-        if let Source::Call(server, _) | Source::Task(server) = self.source {
-            let name = &self.fleet.servers.config(server).name;
-            tracing::debug!(server = name, bytes, withheld, "{what}");
+        let server = self.source.server().map(|server| self.fleet.servers.config(server));
+        let name = server.as_ref().map(|config| config.name.as_str());
+        tracing::debug!(server = name, bytes = result.len(), withheld, "cut a large result");
+        if let Some(name) = name {
             self.fleet.events.cut_result(name, withheld);
-        } else {
-            tracing::debug!(bytes, withheld, "{what}");
         }
         let is_new = is_kept && self.fleet.board.note_cut(principal) && is_listed;
         if is_new {

@@ -23,7 +23,7 @@ use super::{
     script_slots::MAX_SCRIPTS,
 };
 use crate::{
-    base::{read_bounded, run_blocking},
+    base::{read_bounded_text, run_blocking},
     script::WorkerError,
     surface::{MAX_CODE_BYTES, ScriptSource, WantedScript, failed},
     wire::{Outcome, Raw},
@@ -75,12 +75,8 @@ async fn read(script: &WantedScript) -> Result<String, ScriptError> {
         ScriptSource::File(path) => path.clone(),
     };
     let file = path.clone();
-    let read = run_blocking(move || read_bounded(&file, MAX_CODE_BYTES as u64)).await;
-    let read = read.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()));
-    let text = read.and_then(|bytes| {
-        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
-        String::from_utf8(bytes).map_err(not_text)
-    });
+    let text = run_blocking(move || read_bounded_text(&file, MAX_CODE_BYTES as u64)).await;
+    let text = text.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()));
     text.map_err(|cause| ScriptError::Unreadable { name: script.name.clone(), path, cause })
 }
 

@@ -16,9 +16,9 @@ async fn logged(home: &DaemonHome, arguments: &[&str]) -> Vec<Value> {
 }
 
 /// Waits until so many calls are in the log, and returns them.
-async fn logged_at_last(home: &DaemonHome, count: usize) -> Vec<Value> {
+pub async fn logged_at_last(home: &DaemonHome, count: usize) -> Vec<Value> {
     for _ in 0..100 {
-        let calls = logged(home, &[]).await;
+        let calls = logged(home, &["-n", "1000"]).await;
         if calls.len() >= count {
             return calls;
         }

@@ -89,13 +89,14 @@ pub fn prepare(directory: &Path) {
 
 /// Returns the bytes that pass through the model if it makes the calls itself: the arguments and
 /// results of these lines of `dormouse log --json`.
-pub fn bytes_of_calls(calls: &[Value]) -> u64 {
+pub fn bytes_of_calls(calls: &[Value]) -> usize {
     let size =
         |call: &Value| call["bytesIn"].as_u64().zip(call["bytesOut"].as_u64()).map(|(i, o)| i + o);
-    calls.iter().map(|call| size(call).expect("sizes")).sum()
+    let bytes: u64 = calls.iter().map(|call| size(call).expect("sizes")).sum();
+    usize::try_from(bytes).expect("it fits into memory")
 }
 
 /// Returns the bytes that pass through the model if a script makes the calls.
-pub fn bytes_of_script(arguments: &Value, result: &Value) -> u64 {
-    (arguments.to_string().len() + result.to_string().len()) as u64
+pub fn bytes_of_script(arguments: &Value, result: &Value) -> usize {
+    arguments.to_string().len() + result.to_string().len()
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{KeyProblem, PolicyRule, Profile, key_class::AT_ONCE, policy_rule};
-use crate::config::key_path::Step;
+use crate::config::key_path::keys;
 
 /// The config of dormouse: one MCP server in front of many.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ impl RootEntry {
     pub(in crate::config) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
         let mut problems = policy_rule::problems(&written["policy"], None);
         for name in self.profiles.keys() {
-            let base = ["profiles", name].map(|step| Step::Key(step.to_owned()));
+            let base = keys(["profiles", name]);
             let of_profile = policy_rule::problems(&written["profiles"][name]["policy"], None);
             let of_profile = of_profile.into_iter();
             problems

@@ -1,6 +1,10 @@
 //! The key `scripts`.
 
-use std::{borrow::Cow, fmt, path::Path, path::PathBuf};
+use std::{
+    borrow::Cow,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,23 +16,11 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{KeyProblem, simple_name};
-use crate::config::key_path::Step;
+use crate::config::{
+    key_path::keys,
+    own_tool_names::{RUN_SCRIPT, is_reserved},
+};
 
-/// The key that stands for scripts of agents among the names of saved scripts.
-const RUN_SCRIPT: &str = "run_script";
-/// The names of dormouse's own tools.
-const OWN_TOOLS: [&str; 8] = [
-    "discover_tool",
-    "use_tool",
-    "use_readonly_tool",
-    "load_mcp",
-    "get_dynamic_tools",
-    "call_dynamic_tool",
-    "read_result",
-    RUN_SCRIPT,
-];
-/// The beginning of the names of other own tools.
-const OWN_PREFIX: &str = "activate_";
 /// The separator of a server and its tool in the name of a listed tool.
 const SEPARATOR: &str = "__";
 
@@ -67,24 +59,21 @@ impl ScriptSettings {
     /// Returns the problems of values that have the right type, with paths from the root. `written`
     /// is the value of the key.
     pub(super) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
-        let at = |steps: &[&str]| {
-            let steps = ["scripts"].iter().chain(steps);
-            steps.map(|step| Step::Key((*step).to_owned())).collect::<Vec<_>>()
-        };
         let mut problems = Vec::new();
         for (name, script) in &self.saved {
             if let Some(reason) = refused_name(name) {
-                problems.push((at(&[name]), reason));
+                problems.push((keys(["scripts", name]), reason));
             }
             for key in ["file", "description"] {
                 let is_blank = |text: &str| text.trim().is_empty();
                 if written[name][key].as_str().is_none_or(is_blank) {
-                    problems.push((at(&[name]), format!("a saved script needs {key:?}")));
+                    problems
+                        .push((keys(["scripts", name]), format!("a saved script needs {key:?}")));
                 }
             }
             if script.input.get("type").is_some_and(|kind| kind != "object") {
                 let message = "the input of a script is an object: its \"type\" is \"object\"";
-                problems.push((at(&[name, "input"]), message.to_owned()));
+                problems.push((keys(["scripts", name, "input"]), message.to_owned()));
             }
         }
         problems
@@ -96,8 +85,7 @@ fn refused_name(name: &str) -> Option<String> {
     if !simple_name::is_simple(name) {
         return Some(simple_name::rule("a saved script"));
     }
-    let is_own = OWN_TOOLS.contains(&name) || name.starts_with(OWN_PREFIX);
-    if is_own {
+    if is_reserved(name) {
         return Some(format!("{name:?} is the name of a tool of dormouse"));
     }
     let message = format!("{SEPARATOR:?} separates a server and its tool in names of tools");

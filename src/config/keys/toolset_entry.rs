@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{KeyProblem, simple_name};
-use crate::config::{NamePattern, key_path::Step};
+use crate::config::{NamePattern, key_path::keys};
 
 /// The `toolsets` of an entry as written, in order.
 pub(in crate::config) type ToolsetEntries = IndexMap<String, ToolsetEntry>;
@@ -26,19 +26,21 @@ pub(in crate::config) struct ToolsetEntry {
 /// Returns the problems of the toolsets of a server, with paths from its entry. `written` is the
 /// value of the key.
 pub(super) fn problems(toolsets: &ToolsetEntries, written: &Value) -> Vec<KeyProblem> {
-    let at = |steps: &[&str]| {
-        let steps = ["toolsets"].iter().chain(steps);
-        steps.map(|step| Step::Key((*step).to_owned())).collect::<Vec<_>>()
-    };
     let mut problems = Vec::new();
     for (name, toolset) in toolsets {
         if !simple_name::is_simple(name) {
-            problems.push((at(&[name]), simple_name::rule("a toolset")));
+            problems.push((keys(["toolsets", name]), simple_name::rule("a toolset")));
         }
         if written[name]["tools"].is_null() {
-            problems.push((at(&[name]), "a toolset needs \"tools\": names or globs".to_owned()));
+            problems.push((
+                keys(["toolsets", name]),
+                "a toolset needs \"tools\": names or globs".to_owned(),
+            ));
         } else if toolset.tools.is_empty() {
-            problems.push((at(&[name, "tools"]), "a toolset needs a name or glob".to_owned()));
+            problems.push((
+                keys(["toolsets", name, "tools"]),
+                "a toolset needs a name or glob".to_owned(),
+            ));
         }
     }
     problems

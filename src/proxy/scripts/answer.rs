@@ -36,13 +36,8 @@ pub(super) fn read_answer(kind: CallKind, outcome: Outcome) -> Answered {
     let texts: Option<Vec<String>> = blocks.iter().map(text_of).collect();
     if is_error_result(&result) {
         let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
-        let text = texts.join("\n");
-        let has_text = !text.trim().is_empty();
-        return Answered::Refusal(if has_text {
-            text
-        } else {
-            "it failed without a text".to_owned()
-        });
+        let text = Some(texts.join("\n")).filter(|text| !text.trim().is_empty());
+        return Answered::Refusal(text.unwrap_or_else(|| "it failed without a text".to_owned()));
     }
     if let Some(structured) = structured.filter(|structured| structured.as_bytes() != b"null") {
         return Answered::Value(structured);

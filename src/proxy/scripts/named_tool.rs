@@ -1,17 +1,28 @@
 //! The tool that a script means by its names.
 
 use crate::{
-    catalog::{Offer, ToolResolution},
+    catalog::{Offer, ServerId, Tool, ToolResolution},
     proxy::{Caller, Fleet},
     script::find_spelled_alike,
-    wire::Raw,
 };
 
-/// Returns the definition of a tool, loaded or only known, as its server wrote it.
-pub(super) fn definition_of(fleet: &Fleet, caller: &Caller, name: &str) -> Option<Raw> {
-    let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let at = snapshot.tools().known_tool(name)?;
-    Some(snapshot.tools().tool(at).1.raw.clone())
+/// A tool, loaded or only known.
+pub(super) struct NamedTool {
+    pub(super) server: ServerId,
+    pub(super) server_name: String,
+    /// The tool as its server defines it.
+    pub(super) tool: Tool,
+}
+
+impl NamedTool {
+    /// Finds a tool by any name that `use_tool` takes.
+    pub(super) fn find(fleet: &Fleet, caller: &Caller, name: &str) -> Option<Self> {
+        let snapshot = fleet.board.snapshot_for(&caller.viewer());
+        let at = snapshot.tools().known_tool(name)?;
+        let (offer, (_, tool)) = (&snapshot.offers[at.offer], snapshot.tools().tool(at));
+        let (server, server_name) = (offer.server(), offer.server_name().to_owned());
+        Some(Self { server, server_name, tool: tool.clone() })
+    }
 }
 
 /// Returns `server/tool` as dormouse knows them, or as they are written. `mcp.my_server.listIssues`
@@ -19,8 +30,8 @@ pub(super) fn definition_of(fleet: &Fleet, caller: &Caller, name: &str) -> Optio
 /// is disabled or switched off.
 pub(super) fn spelled(fleet: &Fleet, caller: &Caller, server: &str, tool: &str) -> String {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let names = |offer: &'_ Offer| [offer.name.as_str(), offer.server_name()].contains(&server);
-    let is_server = snapshot.offers.iter().any(|offer| names(offer));
+    let has_name = |offer: &Offer| offer.name == server || offer.server_name() == server;
+    let is_server = snapshot.offers.iter().any(|offer| has_name(offer));
     let offers = || snapshot.offers.iter().filter(|offer| offer.is_known());
     let servers = offers().map(|offer| offer.server_name());
     let alike = find_spelled_alike(servers, server).filter(|_| !is_server);

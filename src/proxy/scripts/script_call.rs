@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     CallTool,
-    named_tool::{definition_of, spelled},
+    named_tool::{NamedTool, spelled},
 };
 use crate::{
     protocol::{Era, is_error_result, method},
@@ -125,8 +125,8 @@ impl ScriptCall {
     /// Returns the faults of the arguments of a call that has failed.
     pub(super) fn problems(&self, fleet: &Fleet, caller: &Caller) -> Option<ArgumentProblems> {
         let input = edit::get(&edit::get(&self.params, "arguments")?, "tool_input")?;
-        let definition = definition_of(fleet, caller, &self.tool_name()?)?;
-        ArgumentProblems::of(&edit::get(&definition, "inputSchema")?, &input)
+        let named = NamedTool::find(fleet, caller, &self.tool_name()?)?;
+        ArgumentProblems::of(&edit::get(&named.tool.raw, "inputSchema")?, &input)
     }
 
     /// Adds the user's answers, with which the call is made again.

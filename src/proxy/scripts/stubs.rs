@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{
     answer::{Answered, read_answer},
+    named_tool::NamedTool,
     script_call::CallKind,
 };
 use crate::{
@@ -65,17 +66,14 @@ pub(super) fn with_stubs(fleet: &Fleet, caller: &Caller, kind: CallKind, value: 
 
 /// Returns the declaration of a tool whose definition an answer has under the name `server/tool`.
 fn stub(fleet: &Fleet, caller: &Caller, definition: &Raw) -> Option<String> {
-    let name = edit::get_str(definition, "name")?;
-    let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let at = snapshot.tools().known_tool(&name)?;
-    let (offer, (_, tool)) = (&snapshot.offers[at.offer], snapshot.tools().tool(at));
-    let principal = caller.host.principal();
-    let key = ShapeKey { principal, server: offer.server(), tool: tool.name.clone() };
+    let named = NamedTool::find(fleet, caller, &edit::get_str(definition, "name")?)?;
+    let (principal, tool) = (caller.host.principal(), named.tool.name);
+    let key = ShapeKey { principal, server: named.server, tool };
     let learned = fleet.calls.shapes.of(&key);
     let stub = ToolStub {
-        server: offer.server_name(),
-        tool: &tool.name,
-        definition: &tool.raw.to_value(),
+        server: &named.server_name,
+        tool: &key.tool,
+        definition: &named.tool.raw.to_value(),
         learned: learned.as_ref(),
     };
     Some(stub.call())
