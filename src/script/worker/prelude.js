@@ -63,13 +63,9 @@
   };
 
   const argumentsOf = (name, given) => {
-    const value = given.length === 0 ? {} : given[0];
-    if (given.length > 1 || value === null || typeof value !== 'object') {
+    const text = given.length === 0 ? '{}' : stringify(given[0]);
+    if (given.length > 1 || text === undefined || text[0] !== '{') {
       throw new T(`${name} takes one object with named arguments, such as ${name}({ name: value })`);
-    }
-    const text = stringify(value);
-    if (text === undefined || text[0] !== '{') {
-      throw new T(`${name} takes one object with named arguments`);
     }
     if (text.length > limits.arguments) {
       throw new T(`the arguments of ${name} have more than ${limits.arguments} characters`);
