@@ -44,6 +44,8 @@ enum LoginUpdate {
     Read,
     /// Renews a token that has expired or soon will.
     Renew,
+    /// Stores the login in use again, which the store has lost or could not take.
+    Restore,
     /// Replaces a token that the server refused with `challenge`.
     Replace { refused: Option<Authorization>, challenge: Challenge },
 }
@@ -66,7 +68,7 @@ impl Authorizer {
         store: Arc<LoginStore>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
-        let (token, update) = (TokenCell::new(), Lock::default());
+        let (token, update) = (TokenCell::new(store.loses_logins()), Lock::default());
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             target,
@@ -90,7 +92,11 @@ impl Authorizer {
     }
 
     fn decide(&self) -> Result<LoginDecision, CredentialError> {
-        match self.token.current(|| self.store.version(&self.target.key)) {
+        let current = self.token.current(|| self.store.known_version(&self.target.key));
+        if self.token.is_restoration_due() {
+            drop(self.start_or_join(LoginUpdate::Restore));
+        }
+        match current {
             CurrentCredential::Unread => Ok(LoginDecision::UpdateFirst(LoginUpdate::Read)),
             CurrentCredential::NoLogin => Ok(LoginDecision::Use(None)),
             CurrentCredential::LoginRequired { why } => Err(self.login_required(&why)),

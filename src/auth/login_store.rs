@@ -82,8 +82,25 @@ impl LoginStore {
     }
 
     /// Returns the version of a stored login. The login is not read.
-    pub(super) fn version(&self, key: &LoginKey) -> StoredVersion {
-        self.store.as_ref().map(|store| store.version(&key.stored_name())).unwrap_or_default()
+    pub(super) fn version(&self, key: &LoginKey) -> Result<StoredVersion, LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(StoredVersion::default()) };
+        let name = key.stored_name();
+        store
+            .version(&name)
+            .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
+    }
+
+    /// Returns the version of a stored login as it was a moment ago, without blocking on a network;
+    /// `None` if it is not known.
+    pub(super) fn known_version(&self, key: &LoginKey) -> Option<StoredVersion> {
+        let store = self.store.as_ref();
+        store
+            .map_or(Some(StoredVersion::default()), |store| store.known_version(&key.stored_name()))
+    }
+
+    /// Returns whether a stored login may vanish without a logout.
+    pub(super) fn loses_logins(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.loses_values())
     }
 
     /// Returns what is shown of a login. A login that cannot be read is logged.
@@ -225,7 +242,7 @@ impl LoginStore {
     pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, LoginStoreError> {
         let Some(store) = &self.store else { return Ok(LoginLock { _lease: None }) };
         let name = key.lease_name();
-        match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
+        match lease(store, &name, LOCK_TIMEOUT).await {
             Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
             Err(LockError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
@@ -360,14 +377,14 @@ mod tests {
         let store = store_in(&place);
         let key = LoginKey::of_test("x");
         assert!(store.read(&key).unwrap().is_none());
-        let before = store.version(&key);
+        let before = store.version(&key).unwrap();
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
-        let after = store.version(&key);
+        let after = store.version(&key).unwrap();
         assert_ne!(before, after);
         // This file has the same size, and may have the same modification time.
         store.write(&key, &lock, &login("two")).unwrap();
-        assert_ne!(store.version(&key), after);
+        assert_ne!(store.version(&key).unwrap(), after);
         let read = store.read(&key).unwrap().unwrap();
         assert_eq!(read.tokens, login("two").tokens);
         assert_eq!((read.facts, read.client_secret), (login("").facts, Some(Secret::new("s"))));

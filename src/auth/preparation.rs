@@ -36,14 +36,15 @@ impl Auth {
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
         let target = login_target(server)?;
-        self.store().check_writable(&target.key)?;
+        self.store().run_for(&target.key, LoginStore::check_writable).await?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
         let auth_server = discover(&target, challenge.unwrap_or_default()).await?;
         if challenge.is_none() && !auth_server.is_published {
             return Err(said.no_login_error(target.name));
         }
-        let known = self.store().facts(&target.key);
+        let known = self.store().run_for(&target.key, |store, key| Ok(store.facts(key))).await;
+        let known = known.ok().flatten();
         if let Some(known) = &known {
             check_same_authority(&target, &known.issuer, &auth_server)?;
         }

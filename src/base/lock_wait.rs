@@ -2,12 +2,9 @@
 
 use std::{
     fs::{File, TryLockError},
-    future::{Future, ready},
     io, thread,
     time::Duration,
 };
-
-use futures_util::FutureExt as _;
 
 /// Maximum time to wait on a thread for a lock, which other processes hold for milliseconds.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,22 +29,11 @@ impl From<LockError> for io::Error {
     }
 }
 
-/// Waits for a lock that processes may hold while they use the network. `try_lock` returns `None`
+/// Waits on this thread for a lock that processes hold for milliseconds. `try_lock` returns `None`
 /// while another process has it.
 ///
 /// # Errors
-/// If another process keeps it for this time, or `try_lock` fails.
-pub(crate) async fn wait_for_lock<T>(
-    timeout: Duration,
-    try_lock: impl FnMut() -> io::Result<Option<T>>,
-) -> Result<T, LockError> {
-    retry(timeout, try_lock, || tokio::time::sleep(RETRY_DELAY)).await
-}
-
-/// Waits on this thread for a lock that processes hold for milliseconds.
-///
-/// # Errors
-/// As [`wait_for_lock`].
+/// If another process keeps it too long, or `try_lock` fails.
 pub(crate) fn wait_for_lock_blocking<T>(
     try_lock: impl FnMut() -> io::Result<Option<T>>,
 ) -> Result<T, LockError> {
@@ -57,22 +43,10 @@ pub(crate) fn wait_for_lock_blocking<T>(
 /// Waits on this thread for a lock that processes may hold for seconds.
 ///
 /// # Errors
-/// As [`wait_for_lock`].
+/// If another process keeps it for this time, or `try_lock` fails.
 pub(crate) fn wait_for_lock_on_thread<T>(
     timeout: Duration,
-    try_lock: impl FnMut() -> io::Result<Option<T>>,
-) -> Result<T, LockError> {
-    let pause = || {
-        thread::sleep(RETRY_DELAY);
-        ready(())
-    };
-    retry(timeout, try_lock, pause).now_or_never().expect("no pause is pending")
-}
-
-async fn retry<T, Pause: Future<Output = ()>>(
-    timeout: Duration,
     mut try_lock: impl FnMut() -> io::Result<Option<T>>,
-    pause: impl Fn() -> Pause,
 ) -> Result<T, LockError> {
     let mut waited = Duration::ZERO;
     loop {
@@ -82,7 +56,7 @@ async fn retry<T, Pause: Future<Output = ()>>(
         if waited >= timeout {
             return Err(LockError::Held(timeout));
         }
-        pause().await;
+        thread::sleep(RETRY_DELAY);
         waited += RETRY_DELAY;
     }
 }
@@ -91,7 +65,7 @@ async fn retry<T, Pause: Future<Output = ()>>(
 /// its process is killed.
 ///
 /// # Errors
-/// As [`wait_for_lock`].
+/// As [`wait_for_lock_blocking`].
 pub(crate) fn lock_file(file: &File) -> Result<(), LockError> {
     wait_for_lock_blocking(|| Ok(try_lock_file(file)?.then_some(())))
 }

@@ -13,6 +13,7 @@ mod lock_wait;
 mod own_program;
 mod random_token;
 mod recent;
+mod sealing;
 #[cfg(test)]
 mod sequences;
 mod text;
@@ -32,12 +33,12 @@ pub(crate) use files::{
 pub(crate) use fuzz_input::{Choices, FuzzInput, run_to_end};
 pub(crate) use lock::Lock;
 pub(crate) use lock_wait::{
-    LockError, lock_file, try_lock_file, wait_for_lock, wait_for_lock_blocking,
-    wait_for_lock_on_thread,
+    LockError, lock_file, try_lock_file, wait_for_lock_blocking, wait_for_lock_on_thread,
 };
 pub(crate) use own_program::own_program;
 pub(crate) use random_token::random_token;
 pub(crate) use recent::Recent;
+pub(crate) use sealing::{MIN_KEY_BYTES, SEAL_MARK_BYTES, SealMark, SealUse, SealingKeys};
 #[cfg(test)]
 pub(crate) use sequences::{Sequence, check_sequences};
 pub(crate) use text::{counted, is_same_ignoring_case, one_line, shell_command, shortened};

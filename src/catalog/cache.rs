@@ -121,6 +121,7 @@ impl Cache {
             Ok(None) => {
                 // A damaged catalog was set aside, and the server has not been stored again since.
                 let was_damaged = self.store.exists(&key.name(DAMAGED));
+                let was_damaged = was_damaged.unwrap_or(true);
                 let pins = if was_damaged { Pins::lost() } else { Pins::default() };
                 return Ok(StoredServer { pins, ..StoredServer::default() });
             }
@@ -236,7 +237,7 @@ impl Cache {
             loaded => loaded?,
         };
         let outcome = change(&mut stored);
-        let is_new = !self.store.exists(&name);
+        let is_new = !self.store.exists(&name).map_err(failed)?;
         self.store.put(&name, &encode_bounded(stored)).map_err(failed)?;
         if is_new && self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(PRUNE_INTERVAL) {
             self.store.prune(&LIMITS);
@@ -246,7 +247,7 @@ impl Cache {
 
     /// Returns whether the last attempt to fetch the server's catalog timed out.
     pub fn is_hung(&self, key: &CatalogKey) -> bool {
-        self.store.exists(&key.name(HUNG))
+        self.store.exists(&key.name(HUNG)).unwrap_or(false)
     }
 
     /// Records for later runs whether the attempt to fetch the server's catalog timed out.
@@ -255,7 +256,7 @@ impl Cache {
     /// Returns an error if the record cannot be written.
     pub fn note_hung(&self, key: &CatalogKey, is_hung: bool) -> io::Result<()> {
         let name = key.name(HUNG);
-        if self.store.exists(&name) == is_hung {
+        if self.store.exists(&name)? == is_hung {
             return Ok(());
         }
         let _lease = lease_blocking(self.store.as_ref(), STORE_LEASE)?;
@@ -355,7 +356,7 @@ mod tests {
         fs::write(directory.path().join(key.name(CATALOG)), "{").unwrap();
         assert!(cache.read(&key, None).is_none());
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
-        assert!(cache.store.exists(&key.name(DAMAGED)));
+        assert!(cache.store.exists(&key.name(DAMAGED)).unwrap());
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
     }
 

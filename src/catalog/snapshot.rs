@@ -32,14 +32,14 @@ impl Snapshot {
     /// Returns the snapshot before any server was connected.
     pub fn new(settings: Arc<Settings>, servers: &[(ServerId, &ServerConfig)]) -> Self {
         let offers = servers.iter().flat_map(|(id, config)| Offer::all_of(*id, config));
-        let is_wrapped = settings.wrapping != Wrapping::None;
+        let is_wrapped = settings.launch.wrapping != Wrapping::None;
         // A wrapped server is shown as it is.
         Self::of(settings, offers.filter(|offer| !is_wrapped || offer.id.is_whole()).collect())
     }
 
     /// Returns the snapshot of these offers.
     pub(crate) fn of(settings: Arc<Settings>, mut offers: Vec<Offer>) -> Self {
-        let is_wrapped = settings.wrapping != Wrapping::None;
+        let is_wrapped = settings.launch.wrapping != Wrapping::None;
         for (parts, offer) in name_parts(&offers).into_iter().zip(&mut offers) {
             offer.parts = NameParts { is_bare: is_wrapped, ..parts };
         }

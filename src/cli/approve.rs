@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use similar::TextDiff;
 
-use super::{arguments::ApproveArguments, ask, settings, shared_flags::Options};
+use super::{
+    arguments::ApproveArguments, ask, settings, shared_flags::Options, state_stores::StateStores,
+};
 use crate::{
     base::{one_line, visible},
     catalog::{CatalogKey, DefinitionChange, watched_part},
@@ -19,7 +21,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
     let commands = &config.settings.launch.commands;
-    let Some(cache) = settings::storage(Some(&file)).catalogs else {
+    let Some(cache) = StateStores::of(&config.settings)?.catalogs() else {
         bail!("no catalogs are stored: HOME is not set");
     };
     let Some(key) = CatalogKey::of(server) else {

@@ -77,6 +77,11 @@ Examples:
     Connect(ConnectArguments),
     /// Remove dormouse from AI tools, and restore their servers
     Disconnect(DisconnectArguments),
+    /// Check the store that several machines share, or make a key for it
+    Store {
+        #[command(subcommand)]
+        command: StoreSubcommand,
+    },
     /// Allow a config in the working directory to run its commands
     Trust {
         /// The config; by default the one in the working directory
@@ -242,6 +247,20 @@ pub(super) enum DaemonSubcommand {
         #[arg(long)]
         always: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreSubcommand {
+    /// Check whether the store can be used, and show what is in it
+    ///
+    /// Also tells what the store would lose, and what cannot be read.
+    Check {
+        /// Print the report as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a new key for `storeKeys`
+    Key,
 }
 
 #[derive(Debug, Subcommand)]

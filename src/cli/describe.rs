@@ -4,7 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared_flags::Options};
+use super::{
+    arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared_flags::Options,
+    state_stores::StateStores,
+};
 use crate::{
     apps::{ImportPlan, PlannedServer, app_file_names},
     auth::Auth,
@@ -57,9 +60,10 @@ pub(super) fn describe(
     };
     let probed: Vec<&PlannedServer> =
         new.iter().map(|planned| &**planned).filter(|p| is_probed(p)).collect();
-    let auth = settings::auth(Some(file), options);
+    let stores = StateStores::of(&settings::parse(file, options)?.settings)?;
+    let auth = stores.auth(Some(file), options);
     let proposals =
-        if probed.is_empty() { HashMap::new() } else { proposals(&probed, file, auth)? };
+        if probed.is_empty() { HashMap::new() } else { proposals(&probed, file, auth, &stores)? };
     if may_ask {
         errln!(
             "A server with a description sleeps until an agent needs it. Describe what each is \
@@ -96,6 +100,7 @@ fn proposals(
     planned: &[&PlannedServer],
     file: &ConfigFile,
     auth: Auth,
+    stores: &StateStores,
 ) -> anyhow::Result<HashMap<String, String>> {
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
@@ -113,7 +118,7 @@ fn proposals(
     let probed = runtime()?.block_on(probe::probe(config, auth, None, limit, tell));
     probed.report_not_done();
     let seen = probed.seen;
-    refresh::keep(file, &seen);
+    refresh::keep(stores, &seen);
     let mut proposals = HashMap::new();
     for seen in &seen {
         let name = &seen.config.name;

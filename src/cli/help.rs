@@ -8,7 +8,10 @@ const TOPICS: [(&str, &[&str]); 6] = [
     ("AI tools", &["import", "connect", "disconnect"]),
     (
         "The config",
-        &["init", "add", "remove", "enable", "disable", "share", "get", "check", "trust", "schema"],
+        &[
+            "init", "add", "remove", "enable", "disable", "share", "get", "check", "trust",
+            "store", "schema",
+        ],
     ),
     (
         "Servers",

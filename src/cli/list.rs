@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{login::described, settings, shared_flags::Options};
+use super::{login::described, settings, shared_flags::Options, state_stores::StateStores};
 use crate::{
     auth::LoginSummary,
     base::{counted, one_line},
@@ -31,8 +31,8 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
     for name in servers {
         settings::server(&config, name)?;
     }
-    let cache = settings::storage(Some(&file)).catalogs;
-    let auth = settings::auth(Some(&file), options);
+    let stores = StateStores::of(&config.settings)?;
+    let (cache, auth) = (stores.catalogs(), stores.auth(Some(&file), options));
     let wanted = config.servers.iter();
     let wanted = wanted.filter(|server| servers.is_empty() || servers.contains(&server.name));
     let entries: Vec<(ListedServer<'_>, &ServerConfig)> = wanted

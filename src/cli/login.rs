@@ -10,7 +10,9 @@ use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
+use super::{
+    arguments::LoginArguments, runtime, settings, shared_flags::Options, state_stores::StateStores,
+};
 use crate::{
     auth::{Auth, DeviceLogin, Login, LoginError, LoginSummary, LogoutOutcome},
     base::visible,
@@ -22,7 +24,7 @@ pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Resul
     settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
-    let auth = settings::auth(Some(&file), options);
+    let auth = StateStores::of(&config.settings)?.auth(Some(&file), options);
     let runtime = runtime()?;
     let logged_in = runtime.block_on(async {
         let logged_in = if typed.device {
@@ -141,7 +143,7 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, name)?;
-    let auth = settings::auth(Some(&file), options);
+    let auth = StateStores::of(&config.settings)?.auth(Some(&file), options);
     let name = visible(name);
     match runtime()?.block_on(auth.log_out(server))? {
         LogoutOutcome::Nothing => outln!("{name}: not logged in"),

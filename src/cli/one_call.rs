@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     UsageError, runtime, settings, shared_flags::Options, shared_pool::shared_pool, signals,
+    state_stores::StateStores,
 };
 use crate::{
     auth::Auth,
@@ -48,8 +49,9 @@ impl OneCall<'_> {
     /// If there is no answer.
     pub(super) fn make(self) -> anyhow::Result<CallAnswer> {
         let Self { file, options, config, is_shared, params } = self;
-        let storage = settings::storage(Some(file));
-        let auth = settings::auth(Some(file), options);
+        let stores = StateStores::of(&config.settings)?;
+        let storage = stores.storage(Some(file));
+        let auth = stores.auth(Some(file), options);
         let pool = is_shared.then(|| shared_pool(file, options, &config.settings)).flatten();
         let services = ProcessServices { pool, ..ProcessServices::default() };
         let telemetry = TelemetryOptions {

@@ -53,7 +53,7 @@ fn check(
         Some(text) => Raw::parse(text.to_owned())
             .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?,
     };
-    let wanted = WantedTool::find(&file, &config, tool)?;
+    let wanted = WantedTool::find(&config, tool)?;
     if wanted.definition.is_none() && NamePattern::new(&wanted.tool).is_glob() {
         let message = format!("{tool:?} is a pattern: name the tool that a call would have");
         return Err(UsageError(message).into());
@@ -120,7 +120,7 @@ fn allow(
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
     let config = settings::parse(&file, options)?;
-    let wanted = WantedTool::find(&file, &config, tool)?;
+    let wanted = WantedTool::find(&config, tool)?;
     let params = Raw::encode(&json!({"name": wanted.tool}));
     let call = ToolCall::read(&wanted.server.name, &params)?;
     let call = call.annotated(wanted.annotations());

@@ -22,7 +22,7 @@ use super::{
     output::is_output_lost,
     policy, refresh, schema, script_commands, serve,
     shared_flags::Options,
-    status, test, top, trust, ui,
+    status, store, test, top, trust, ui,
     usage_error::{USAGE_EXIT_CODE, UsageError},
 };
 #[cfg(unix)]
@@ -155,6 +155,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         Command::Test { servers, json, limit } => test::run(&options, &servers, json, limit),
         Command::Top => top::run(&options),
         Command::Ui(typed) => ui::run(&options, &typed),
+        Command::Store { command } => store::run(&options, &command),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Completions { shell } => {
             let script = complete::script(shell)?;

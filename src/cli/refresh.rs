@@ -19,6 +19,7 @@ use super::{
     runtime,
     settings::{self, Chosen},
     shared_flags::Options,
+    state_stores::StateStores,
 };
 use crate::{
     base::{counted, one_line, visible},
@@ -38,7 +39,8 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     };
     let commands = config.settings.launch.commands.clone();
     let all = config.servers.len();
-    let auth = settings::auth(Some(&file), options);
+    let stores = StateStores::of(&config.settings)?;
+    let auth = stores.auth(Some(&file), options);
     let tell = |seen: &ProbedServer, number: usize| {
         let name = visible(&seen.config.name);
         let found = learned(seen).unwrap_or_else(|_| "failed".to_owned());
@@ -46,7 +48,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     };
     let probed = runtime()?.block_on(probe::probe(config, auth, None, typed.limit, tell));
     if !typed.dry_run {
-        keep(&file, &probed.seen);
+        keep(&stores, &probed.seen);
     }
     let reports = update.apply(options, file, typed.dry_run, &probed.seen)?;
     probed.report_not_done();
@@ -195,8 +197,8 @@ fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
 }
 
 /// Stores the catalogs for the next start.
-pub(super) fn keep(file: &ConfigFile, seen: &[ProbedServer]) {
-    let Some(cache) = settings::storage(Some(file)).catalogs else { return };
+pub(super) fn keep(stores: &StateStores, seen: &[ProbedServer]) {
+    let Some(cache) = stores.catalogs() else { return };
     for ProbedServer { config, outcome, .. } in seen {
         let Some(key) = CatalogKey::of(config) else { continue };
         let cause = outcome.as_ref().err().and_then(LoadError::cause);

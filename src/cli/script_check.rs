@@ -5,14 +5,11 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{
-    script_tools::{known_tools, unknown_tools},
-    settings,
-};
+use super::script_tools::{known_tools, unknown_tools};
 use crate::{
     base::one_line,
     catalog::Cache,
-    config::{Config, ConfigFile, ServerConfig},
+    config::{Config, ServerConfig},
     script::{Failure, Place, ToolUse, find_spelled_alike},
     surface::{ArgumentProblems, near_misses},
     wire::{Raw, edit},
@@ -49,11 +46,10 @@ impl ScriptProblem {
 
 /// Returns the problems of calls.
 pub(super) fn problems_of(
-    file: &ConfigFile,
     config: &Config,
+    cache: Option<Cache>,
     uses: &[ToolUse],
 ) -> Vec<ScriptProblem> {
-    let cache = settings::storage(Some(file)).catalogs;
     let checker = Checker { config, cache };
     let mut warned = HashSet::new();
     let problems = uses.iter().filter_map(|used| {

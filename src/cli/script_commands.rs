@@ -15,6 +15,7 @@ use super::{
     script_check::{self, ScriptProblem},
     script_types, settings,
     shared_flags::Options,
+    state_stores::StateStores,
 };
 use crate::{
     base::{read_bounded_text, visible},
@@ -68,9 +69,10 @@ fn run_script(
 fn check(options: &Options, path: &PathBuf, is_json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
+    let catalogs = StateStores::of(&config.settings)?.catalogs();
     let code = read(path)?;
     let problems = match runtime()?.block_on(check_script(code)) {
-        Ok(uses) => script_check::problems_of(&file, &config, &uses),
+        Ok(uses) => script_check::problems_of(&config, catalogs, &uses),
         Err(CheckError::Script(failure)) => vec![ScriptProblem::from(failure)],
         Err(error) => bail!("cannot check the script: {error}"),
     };

@@ -6,6 +6,7 @@ use super::{
     script_tools::{known_tools, unknown_tools},
     settings,
     shared_flags::Options,
+    state_stores::StateStores,
 };
 use crate::{
     base::one_line,
@@ -27,7 +28,7 @@ declare const input: any;
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    let cache = settings::storage(Some(&file)).catalogs;
+    let cache = StateStores::of(&config.settings)?.catalogs();
     let mut text = format!(
         "// The tools of {}, as `dormouse script types` prints them.\ndeclare const mcp: {{\n",
         one_line(&file.path.display().to_string())

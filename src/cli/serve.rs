@@ -12,11 +12,11 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::ServedFleet, settings,
-    shared_flags::Options, signals, ui,
+    UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::KeptState,
+    served_fleet::ServedFleet, settings, shared_flags::Options, signals, state_stores::StateStores,
+    ui,
 };
 use crate::{
-    auth::Auth,
     base::random_token,
     config::{HttpSettings, ParsedConfig},
     control,
@@ -38,7 +38,13 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         lineage::check(&source.file)?;
         (source.parse()?, Some(source))
     };
-    let auth = settings::auth(source.as_ref().map(|source| &source.file), options);
+    let stores = StateStores::of(&parsed.config.settings)?;
+    let file = source.as_ref().map(|source| &source.file);
+    let kept = KeptState {
+        storage: stores.storage(file),
+        auth: stores.auth(file, options),
+        store: stores.health(),
+    };
     if let Some(dialect) = source.as_ref().and_then(|source| source.file.dialect()) {
         tracing::info!("reading the config as one of {}", dialect.name());
     }
@@ -54,7 +60,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
     // call.
     let served =
-        runtime.block_on(async { tokio::spawn(serve(parsed, source, auth, transports)).await });
+        runtime.block_on(async { tokio::spawn(serve(parsed, source, kept, transports)).await });
     // A thread may still be blocked on input from a terminal.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -87,7 +93,7 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 async fn serve(
     parsed: ParsedConfig,
     source: Option<ConfigSource>,
-    auth: Auth,
+    kept: KeptState,
     transports: Transports,
 ) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
@@ -97,20 +103,21 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
+    let store = kept.store.clone();
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let tokens = parsed.config.settings.http.api_tokens.clone();
     let page = source.as_ref().filter(|_| !tokens.is_empty());
     let page = page.map(|it| ui::router_over_http(&it.options, &it.file, tokens));
-    let served = ServedFleet::start(parsed, source, auth, &services, &stop);
+    let served = ServedFleet::start(parsed, source, kept, &services, &stop);
     let fleet = served.fleet().clone();
     let api = control::router(served.control().clone());
     let api = match page {
         Some(page) => api.merge(page),
         None => api,
     };
-    let routes = |access| HttpRoutes { access, api, serves_at_root };
+    let routes = |access| HttpRoutes { access, api, serves_at_root, store };
     let ended = match (listener, transports.stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {

@@ -10,13 +10,22 @@ use crate::{
     auth::Auth,
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
-    proxy::Fleet,
+    proxy::{Fleet, Storage},
+    store::StoreHealth,
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
 
 /// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a fleet keeps beyond its own life.
+pub(super) struct KeptState {
+    pub(super) storage: Storage,
+    pub(super) auth: Auth,
+    /// The state of the store that several machines share, if there is one.
+    pub(super) store: Option<Arc<StoreHealth>>,
+}
 
 pub(super) struct ServedFleet {
     fleet: Arc<Fleet>,
@@ -31,13 +40,13 @@ impl ServedFleet {
     pub(super) fn start(
         parsed: ParsedConfig,
         source: Option<ConfigSource>,
-        auth: Auth,
+        kept: KeptState,
         services: &ProcessServices,
         ending: &CancellationToken,
     ) -> Self {
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
-        let storage = settings::storage(source.as_ref().map(|source| &source.file));
+        let KeptState { storage, auth, store } = kept;
         let logging = parsed.config.settings.telemetry.call_log;
         let fleet = Fleet::new(parsed.config, services, storage, auth);
         let parts = TelemetryOptions {
@@ -49,6 +58,14 @@ impl ServedFleet {
         let tasks = TaskTracker::new();
         let (telemetry, writing) = FleetTelemetry::new(parts);
         fleet.operator().report_to(telemetry.clone());
+        if let Some(store) = store {
+            let telemetry = Arc::downgrade(&telemetry);
+            store.report_to(Box::new(move |took, is_answered| {
+                if let Some(telemetry) = telemetry.upgrade() {
+                    telemetry.store_used(took, is_answered);
+                }
+            }));
+        }
         tasks.spawn(writing);
         let served = Served { fleet: fleet.clone(), telemetry: telemetry.clone() };
         let control = start_tasks(served, source, is_first_run, ending.child_token(), &tasks);

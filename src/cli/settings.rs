@@ -13,16 +13,13 @@ use etcetera::BaseStrategy as _;
 use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
     apps::{Backups, Directories, app_file_names},
-    auth::{Auth, Browser, LoginStore},
-    catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, LaunchContext, LaunchFacts,
         ListSettings, ParsedConfig, ServerConfig, Settings, Surface, Transport, TrustStore,
         UserCommands, Wrapping,
     },
     control,
-    proxy::{RememberedLoads, Storage},
-    store::Stores,
+    store::trusted_configs,
     telemetry::CallLogDirectory,
 };
 
@@ -154,7 +151,7 @@ pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
 
 /// Returns the configs that the user trusts; `None` without a home directory.
 pub(super) fn trust_store_of_user() -> Option<TrustStore> {
-    Stores::of_user().map(|stores| TrustStore::new(stores.trusted))
+    trusted_configs().map(TrustStore::new)
 }
 
 /// Returns the directory for data that must not be lost.
@@ -170,15 +167,6 @@ pub(super) fn backups() -> anyhow::Result<Backups> {
     Ok(Backups::new(directory.join("backups")))
 }
 
-/// Returns the place of catalogs, and of the loads of this config; none without a home directory.
-pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
-    let Some(stores) = Stores::of_user() else { return Storage::default() };
-    Storage {
-        catalogs: Some(Cache::new(stores.catalogs)),
-        loads: config.map(|file| RememberedLoads::new(stores.loads, file.fingerprint())),
-    }
-}
-
 /// Returns the place of the log of calls for this config; `None` without a home directory.
 pub(super) fn call_log_directory(config: &ConfigFile) -> Option<CallLogDirectory> {
     let strategy = etcetera::choose_base_strategy().ok()?;
@@ -186,31 +174,14 @@ pub(super) fn call_log_directory(config: &ConfigFile) -> Option<CallLogDirectory
     Some(CallLogDirectory::new(calls.join(config.fingerprint())))
 }
 
-/// If set, logins are kept in files even if there is a keychain.
-const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
-
-/// Returns the logins of the user. `config` is the config of their servers; errors name the command
-/// that logs in.
-pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
-    auth_with(config, options, Browser::Here)
-}
-
 /// Returns the commands that find the same files as this process.
-fn user_commands(config: Option<&ConfigFile>, options: &Options) -> UserCommands {
+pub(super) fn user_commands(config: Option<&ConfigFile>, options: &Options) -> UserCommands {
     // Commands find the user's own config by themselves.
     let named = config.filter(|file| !config::is_of_user(&file.path));
     UserCommands {
         config: named.map(|file| absolute(&file.path)),
         env_file: options.env_file.as_deref().map(absolute),
     }
-}
-
-/// Returns the logins of the user, for a process that reaches the user's browser in this way.
-pub(super) fn auth_with(config: Option<&ConfigFile>, options: &Options, browser: Browser) -> Auth {
-    let logins = Stores::of_user().map(|stores| stores.logins);
-    let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
-    let commands = user_commands(config, options);
-    Auth::new(LoginStore::new(logins, uses_keychain), commands, browser)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -261,6 +232,7 @@ pub(super) fn read(
         lineage: Some(lineage::of(file, context)),
         is_unattended: is_ci(context.get("CI")),
         is_for_person: false,
+        wrapping: Wrapping::None,
         commands: user_commands(Some(file), options),
     };
     if let Some(surface) = options.surface {
@@ -315,7 +287,8 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let has_one_host = surface == Surface::Direct && options.http.is_none();
     let wrapping = if has_one_host { Wrapping::Exclusive } else { Wrapping::Shared };
     let lists = ListSettings { surface, ..ListSettings::default() };
-    let settings = Settings { lists, wrapping, ..Settings::default() };
+    let facts = LaunchFacts { wrapping, ..LaunchFacts::default() };
+    let settings = Settings { lists, launch: facts, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options, options.idle_timeout);
     Some(Config { settings, servers: vec![server] })

@@ -9,7 +9,7 @@ use indicatif::HumanBytes;
 
 use super::{
     instances::running, joint_report::by_process, login::described, settings,
-    shared_flags::Options, sharing_report::SharedServers,
+    shared_flags::Options, sharing_report::SharedServers, state_stores::StateStores,
 };
 use crate::{
     base::{counted, one_line},
@@ -24,8 +24,8 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     let mut reports = running(&file)?;
     if reports.is_empty() {
         let config = settings::parse(&file, options)?;
-        let cache = settings::storage(Some(&file)).catalogs;
-        let auth = settings::auth(Some(&file), options);
+        let stores = StateStores::of(&config.settings)?;
+        let (cache, auth) = (stores.catalogs(), stores.auth(Some(&file), options));
         reports.push(StatusReport::at_rest(
             &config.servers,
             cache.as_ref(),

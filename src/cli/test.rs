@@ -13,6 +13,7 @@ use super::{
     settings::{self, Chosen},
     shared_flags::Options,
     shared_pool::shared_pool,
+    state_stores::StateStores,
 };
 use crate::{
     base::{counted, one_line},
@@ -30,7 +31,8 @@ pub(super) fn run(
     let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
-    let (auth, all) = (settings::auth(Some(&file), options), config.servers.len());
+    let stores = StateStores::of(&config.settings)?;
+    let (auth, all) = (stores.auth(Some(&file), options), config.servers.len());
     let tell = |seen: &ProbedServer, number: usize| {
         if !is_json {
             print(seen, &format!("[{number}/{all}]"));
@@ -38,7 +40,7 @@ pub(super) fn run(
     };
     let pool = shared_pool(&file, options, &config.settings);
     let probed = runtime()?.block_on(probe::probe(config, auth, pool, limit, tell));
-    refresh::keep(&file, &probed.seen);
+    refresh::keep(&stores, &probed.seen);
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
     if is_json {
         outln!("{}", super::output::json(&probed.seen.iter().map(Tested::of).collect::<Vec<_>>())?);

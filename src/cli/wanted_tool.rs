@@ -1,9 +1,9 @@
 //! Finds the tool that a command names.
 
-use super::{UsageError, settings};
+use super::{UsageError, state_stores::StateStores};
 use crate::{
     catalog::ToolState,
-    config::{Config, ConfigFile, ServerConfig},
+    config::{Config, ServerConfig},
     policy::{Decider, Decision, MalformedCall, RuleLists, ToolCall},
     protocol::ToolAnnotations,
 };
@@ -49,12 +49,8 @@ impl<'a> WantedTool<'a> {
     ///
     /// # Errors
     /// If the name has no server of the config.
-    pub(super) fn find(
-        file: &ConfigFile,
-        config: &'a Config,
-        written: &str,
-    ) -> anyhow::Result<Self> {
-        let cache = settings::storage(Some(file)).catalogs;
+    pub(super) fn find(config: &'a Config, written: &str) -> anyhow::Result<Self> {
+        let cache = StateStores::of(&config.settings)?.catalogs();
         let mut candidates: Vec<(&ServerConfig, &str)> = config
             .servers
             .iter()

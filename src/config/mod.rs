@@ -66,8 +66,8 @@ pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
     AlwaysLoad, CallLogging, Grant, HttpSettings, Isolation, Limits, ListSettings, Listing, Loads,
-    Pin, PolicyRule, Protocol, ResultLimit, SavedScript, ServerSettings, Startup, Surface,
-    ToolHints, Verdict,
+    Pin, PolicyRule, Protocol, ResultLimit, SavedScript, ServerSettings, Startup, StoreSettings,
+    Surface, ToolHints, Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;

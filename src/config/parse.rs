@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, Problem, Profiles,
-    ServerConfig, Settings, Unavailable, Wrapping,
+    ServerConfig, Settings, Unavailable,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
@@ -96,12 +96,12 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         loading: reader.group(written, root),
         daemon: reader.group(written, root),
         telemetry: reader.group(written, root),
+        store: reader.group(written, root),
         limits: reader.group(written, root),
         http: reader.group(written, root),
         profiles: Profiles::default(),
         policy: Vec::new(),
         launch: LaunchFacts::default(),
-        wrapping: Wrapping::None,
     }
 }
 

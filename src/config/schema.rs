@@ -10,7 +10,7 @@ use super::{
     key_path::{Step, keys},
     keys::{
         CLASS, DaemonSettings, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings,
-        RootEntry, ServerEntry, ServerSettings, TelemetrySettings,
+        RootEntry, ServerEntry, ServerSettings, StoreSettings, TelemetrySettings,
     },
 };
 
@@ -22,6 +22,7 @@ pub(crate) fn json_schema() -> Value {
         properties::<LoadSettings>(&mut generator),
         properties::<DaemonSettings>(&mut generator),
         properties::<TelemetrySettings>(&mut generator),
+        properties::<StoreSettings>(&mut generator),
         properties::<ServerSettings>(&mut generator),
         properties::<Limits>(&mut generator),
         properties::<HttpSettings>(&mut generator),

@@ -4,7 +4,7 @@ use super::{
     PolicyRule, Profiles, Surface, UserCommands,
     keys::{
         DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
-        TelemetrySettings,
+        StoreSettings, TelemetrySettings,
     },
 };
 
@@ -15,13 +15,13 @@ pub struct Settings {
     pub loading: LoadSettings,
     pub daemon: DaemonSettings,
     pub telemetry: TelemetrySettings,
+    pub store: StoreSettings,
     pub limits: Limits,
     pub http: HttpSettings,
     pub profiles: Profiles,
     /// The rules for calls of the tools of all servers.
     pub(crate) policy: Vec<PolicyRule>,
     pub launch: LaunchFacts,
-    pub wrapping: Wrapping,
 }
 
 /// The facts that come from the process that was started, and not from the file.
@@ -36,6 +36,7 @@ pub struct LaunchFacts {
     pub is_for_person: bool,
     /// The commands that messages advise.
     pub commands: UserCommands,
+    pub wrapping: Wrapping,
 }
 
 /// The source of the servers: a config, or the command line with the one server that is wrapped.
@@ -66,6 +67,7 @@ impl Settings {
         let (loading, of_loading) = self.loading.adopted(&now.loading);
         let (daemon, of_daemon) = self.daemon.adopted(&now.daemon);
         let (telemetry, of_telemetry) = self.telemetry.adopted(&now.telemetry);
+        let (store, of_store) = self.store.adopted(&now.store);
         let (limits, of_limits) = self.limits.adopted(&now.limits);
         let (http, of_http) = self.http.adopted(&now.http);
         let adopted = Self {
@@ -73,14 +75,15 @@ impl Settings {
             loading,
             daemon,
             telemetry,
+            store,
             limits,
             http,
             profiles: self.profiles.clone(),
             policy: self.policy.clone(),
-            launch: self.launch.clone(),
-            wrapping: now.wrapping,
+            launch: LaunchFacts { wrapping: now.launch.wrapping, ..self.launch.clone() },
         };
-        let kept = [of_lists, of_loading, of_daemon, of_telemetry, of_limits, of_http].concat();
+        let kept = [of_lists, of_loading, of_daemon, of_telemetry, of_store, of_limits, of_http];
+        let kept = kept.concat();
         (adopted, kept)
     }
 }

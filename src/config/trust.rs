@@ -34,7 +34,7 @@ impl TrustStore {
 
     /// Returns whether any content of this file was trusted.
     pub(super) fn knows(&self, config: &Path) -> bool {
-        self.store.exists(&place_fingerprint(config))
+        self.store.exists(&place_fingerprint(config)).unwrap_or(false)
     }
 
     /// Records that this content of this file is trusted from now on.
@@ -52,7 +52,7 @@ impl TrustStore {
     fn record(&self, name: &str, config: &Path, content: &[u8]) -> io::Result<()> {
         let record = record_of(content, &absolute(config));
         // A value that another process writes meanwhile is replaced too.
-        while !self.store.update(name, self.store.version(name), &record)? {}
+        while !self.store.update(name, self.store.version(name)?, &record)? {}
         Ok(())
     }
 }

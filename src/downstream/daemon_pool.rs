@@ -274,8 +274,11 @@ fn settings_of(joining: &Joining<'_>) -> Settings {
     let Joining { lineage, max_message_bytes, .. } = joining;
     let mut settings = Settings {
         lists: ListSettings { surface: Surface::Direct, ..ListSettings::default() },
-        launch: LaunchFacts { lineage: lineage.map(str::to_owned), ..LaunchFacts::default() },
-        wrapping: Wrapping::Pooled,
+        launch: LaunchFacts {
+            lineage: lineage.map(str::to_owned),
+            wrapping: Wrapping::Pooled,
+            ..LaunchFacts::default()
+        },
         ..Settings::default()
     };
     settings.limits.max_message_bytes = *max_message_bytes;

@@ -22,7 +22,7 @@ fn without_hosts() -> Raw {
 /// Returns the union of the capabilities of all hosts that may use an instance.
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
     // The hosts of a pool come and go.
-    if fleet.settings().wrapping == Wrapping::Pooled {
+    if fleet.settings().launch.wrapping == Wrapping::Pooled {
         return without_hosts();
     }
     let hosts = fleet.hosts_of(instance);
@@ -62,7 +62,7 @@ pub(super) fn declares_more(
 /// server.
 pub(super) fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> {
     let hosts = fleet.hosts_of(instance);
-    let is_of_one = instance.owner.is_some() || fleet.settings().wrapping != Wrapping::None;
+    let is_of_one = instance.owner.is_some() || fleet.settings().launch.wrapping != Wrapping::None;
     if !is_of_one || !is_sole(&hosts) {
         return None;
     }

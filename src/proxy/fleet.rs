@@ -66,7 +66,7 @@ impl Fleet {
     pub(crate) fn endpoint(&self, choice: EndpointChoice) -> Endpoint {
         let EndpointChoice { surface, profile } = choice;
         let settings = self.settings();
-        let is_wrapped = settings.wrapping != Wrapping::None;
+        let is_wrapped = settings.launch.wrapping != Wrapping::None;
         let only =
             is_wrapped.then(|| self.servers.roster().ids().next()).flatten().map(OfferId::whole);
         let profile = profile.or_else(|| settings.profiles.default_name().cloned());

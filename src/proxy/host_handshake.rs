@@ -107,7 +107,7 @@ async fn greeting_of_started(
     // Hosts connect at their start, and must not ask their users then.
     match load_offer(fleet, caller, offer, AskLogin::InBrowser).await {
         Ok(lease) => Some(Ok(lease.greeting().clone())),
-        Err(error) if fleet.settings().wrapping == Wrapping::Pooled => {
+        Err(error) if fleet.settings().launch.wrapping == Wrapping::Pooled => {
             Some(Err(error::internal(reason_of(&error))))
         }
         Err(error) => refused_handshake(&error).map(Err),

@@ -60,7 +60,7 @@ impl Fleet {
             opener,
             auth,
             catalog_ttl: settings.loading.catalog_ttl,
-            reads_lists: settings.wrapping != Wrapping::Exclusive,
+            reads_lists: settings.launch.wrapping != Wrapping::Exclusive,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };

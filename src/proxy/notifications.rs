@@ -101,7 +101,8 @@ fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notificatio
         return false;
     };
     let era = upstream.connected_era();
-    let has_stream = era == Some(Era::Legacy) || fleet.settings().wrapping == Wrapping::Exclusive;
+    let has_stream =
+        era == Some(Era::Legacy) || fleet.settings().launch.wrapping == Wrapping::Exclusive;
     let passes = era.is_some()
         && host.endpoint().passes_through() == Some(instance.server)
         && host.client().map(|client| client.era) == era

@@ -108,7 +108,7 @@ fn addressee(
         // A parked call waits for its host, and the server does not work on it.
         in_flight.retain(|entry| !entry.is_parked());
     }
-    let is_pooled = fleet.settings().wrapping == Wrapping::Pooled;
+    let is_pooled = fleet.settings().launch.wrapping == Wrapping::Pooled;
     if let Some(last) = in_flight.pop() {
         let is_others = |entry: &InFlightCall| entry.caller.host.id() != last.caller.host.id();
         if in_flight.iter().any(is_others) {

@@ -37,7 +37,7 @@ impl RememberedLoads {
     /// When the value cannot be written.
     pub(in crate::proxy) fn add(&self, name: &str) -> io::Result<()> {
         loop {
-            let seen = self.store.version(&self.name);
+            let seen = self.store.version(&self.name)?;
             let mut loaded = self.read();
             if !loaded.insert(name.to_owned()) {
                 return Ok(());

@@ -18,7 +18,7 @@ impl Fleet {
     /// because the server speaks the other era or cannot be reached.
     pub(crate) async fn pass_stream(&self, caller: &Caller, params: &Raw) -> Option<Outcome> {
         let server = caller.endpoint().passes_through()?;
-        if self.settings().wrapping != Wrapping::Exclusive {
+        if self.settings().launch.wrapping != Wrapping::Exclusive {
             return None;
         }
         let (_, lease) = calls::lease(self, server, caller, AskLogin::InBrowser).await.ok()?;

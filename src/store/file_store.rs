@@ -75,12 +75,14 @@ impl Store for FileStore {
         }
     }
 
-    fn exists(&self, name: &str) -> bool {
-        self.path(name).is_file()
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        Ok(self.path(name).is_file())
     }
 
-    fn version(&self, name: &str) -> StoredVersion {
-        self.path(name).metadata().ok().map(|metadata| file_version(&metadata)).unwrap_or_default()
+    fn version(&self, name: &str) -> io::Result<StoredVersion> {
+        // A file that cannot be looked at is found to be unreadable when it is read.
+        let metadata = self.path(name).metadata().ok();
+        Ok(metadata.map(|metadata| file_version(&metadata)).unwrap_or_default())
     }
 
     fn put(&self, name: &str, value: &[u8]) -> io::Result<()> {
@@ -97,7 +99,7 @@ impl Store for FileStore {
 
     fn update(&self, name: &str, seen: StoredVersion, value: &[u8]) -> io::Result<bool> {
         let _lease = lease_blocking(self, STORE_LEASE)?;
-        if self.version(name) != seen {
+        if self.version(name)? != seen {
             return Ok(false);
         }
         self.put(name, value)?;
@@ -224,13 +226,13 @@ mod tests {
     fn value_is_read_back_and_has_a_version_of_its_own() {
         let (_directory, store) = store();
         assert_eq!(store.get("a.v", 10).unwrap(), None);
-        let none = store.version("a.v");
+        let none = store.version("a.v").unwrap();
         store.put("a.v", b"one").unwrap();
-        let first = store.version("a.v");
+        let first = store.version("a.v").unwrap();
         // This value has the same size, and may have the same modification time.
         store.put("a.v", b"two").unwrap();
         assert_eq!(store.get("a.v", 10).unwrap().as_deref(), Some(&b"two"[..]));
-        assert!(none != first && first != store.version("a.v"));
+        assert!(none != first && first != store.version("a.v").unwrap());
         let error = store.get("a.v", 2).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(store.rename("a.v", "b.v").unwrap() && !store.rename("a.v", "b.v").unwrap());
@@ -240,13 +242,13 @@ mod tests {
     #[test]
     fn update_replaces_only_the_version_that_was_seen() {
         let (_directory, store) = store();
-        let none = store.version("a.v");
+        let none = store.version("a.v").unwrap();
         assert!(store.update("a.v", none, b"one").unwrap());
         assert!(!store.update("a.v", none, b"two").unwrap(), "the value exists now");
-        let one = store.version("a.v");
+        let one = store.version("a.v").unwrap();
         assert!(store.update("a.v", one, b"two").unwrap());
         // These values have the same size, and may use the same inode in turns.
-        assert!(store.update("a.v", store.version("a.v"), b"one").unwrap());
+        assert!(store.update("a.v", store.version("a.v").unwrap(), b"one").unwrap());
         assert!(!store.update("a.v", one, b"six").unwrap(), "the value is equal, but not the same");
         assert_eq!(store.get("a.v", 10).unwrap().as_deref(), Some(&b"one"[..]));
     }

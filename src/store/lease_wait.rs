@@ -1,20 +1,41 @@
 //! Waits for leases that other processes have.
 
-use std::time::Duration;
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
 
 use super::{Store, StoreLease};
-use crate::base::{LockError, wait_for_lock, wait_for_lock_blocking};
+use crate::base::{LockError, run_blocking, wait_for_lock_blocking};
 
-/// Waits for a lease that processes hold while they use the network.
+/// Interval of the attempts to take a lease.
+const RETRY_DELAY: Duration = Duration::from_millis(10);
+
+/// Waits for a lease that processes hold while they use the network. A store that cannot be reached
+/// may be reached again.
 ///
 /// # Errors
-/// If another process keeps it for this time, or leases are not available.
+/// If another process keeps the lease for this time, or leases are not available.
 pub(crate) async fn lease(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     name: &str,
     timeout: Duration,
 ) -> Result<StoreLease, LockError> {
-    wait_for_lock(timeout, || store.try_lease(name)).await
+    let until = Instant::now() + timeout;
+    loop {
+        let (asked, name) = (store.clone(), name.to_owned());
+        // The work has no outcome only if the runtime is shutting down.
+        let taken = run_blocking(move || asked.try_lease(&name)).await;
+        let missed = match taken.unwrap_or(Err(io::ErrorKind::Interrupted.into())) {
+            Ok(Some(lease)) => return Ok(lease),
+            Ok(None) => LockError::Held(timeout),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => LockError::Io(error),
+            Err(error) => return Err(LockError::Io(error)),
+        };
+        if Instant::now() >= until {
+            return Err(missed);
+        }
+        tokio::time::sleep(RETRY_DELAY).await;
+    }
 }
 
 /// Waits on this thread for a lease that processes hold for milliseconds.

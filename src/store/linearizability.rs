@@ -132,7 +132,7 @@ impl User<'_> {
 
     fn look_up(&mut self) {
         self.record(|user| {
-            user.seen = user.store.version(NAME);
+            user.seen = user.store.version(NAME).unwrap();
             Operation::Version(user.seen)
         });
     }

@@ -15,6 +15,14 @@ pub(crate) struct PruneLimits {
     pub max_total_bytes: u64,
 }
 
+impl PruneLimits {
+    /// Returns whether the value of this name counts, and can be removed.
+    pub(super) fn counts(&self, name: &str) -> bool {
+        let extension = Path::new(name).extension();
+        self.extensions.iter().any(|known| extension.is_some_and(|extension| extension == *known))
+    }
+}
+
 /// The extension of a file that is being written.
 pub(super) const UNFINISHED_EXTENSION: &str = "new";
 /// Minimum age of an abandoned file. The process that wrote it must have been killed.

@@ -15,4 +15,14 @@ impl StoredVersion {
         let (half, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
         Self(Some(*half))
     }
+
+    /// Makes the version of a value whose store gives it a new revision with each change.
+    pub(super) fn of_revision(revision: [u8; 16]) -> Self {
+        Self(Some(revision))
+    }
+
+    /// Returns the revision or the digest of the mark; `None` for a value that does not exist.
+    pub(super) fn revision(self) -> Option<[u8; 16]> {
+        self.0
+    }
 }

@@ -1,20 +1,33 @@
-//! The stores that a user has.
+//! The stores that a process uses.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use etcetera::BaseStrategy as _;
 
-use super::{FileStore, Store};
+use super::{
+    FileStore, RedisStore, Store, StoreAddress, redis_link::RedisLink, store_health::StoreHealth,
+};
 
-/// The stores of the current user, one for each kind of value.
+/// The stores of one installation, one for each kind of value.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
     pub catalogs: Arc<dyn Store>,
     pub loads: Arc<dyn Store>,
     pub logins: Arc<dyn Store>,
-    /// The configs that may run commands.
-    pub trusted: Arc<dyn Store>,
+    /// The server that holds them; `None` if they are files of this user.
+    pub shared: Option<SharedStores>,
 }
+
+/// The server that holds the values of several machines.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedStores {
+    link: Arc<RedisLink>,
+    kinds: Vec<(&'static str, RedisStore)>,
+}
+
+const CATALOGS: &str = "catalogs";
+const LOADS: &str = "loads";
+const LOGINS: &str = "logins";
 
 impl Stores {
     /// Returns the stores of files below the user's directories for caches and for data. `None` if
@@ -25,10 +38,55 @@ impl Stores {
         let data = |kind: &str| strategy.data_dir().join("dormouse").join(kind);
         let files = |directory: PathBuf| Arc::new(FileStore::new(directory));
         Some(Self {
-            catalogs: files(cache("catalogs")),
-            loads: files(data("loads")),
-            logins: Arc::new(FileStore::for_secrets(data("logins"))),
-            trusted: files(data("trusted")),
+            catalogs: files(cache(CATALOGS)),
+            loads: files(data(LOADS)),
+            logins: Arc::new(FileStore::for_secrets(data(LOGINS))),
+            shared: None,
         })
+    }
+
+    /// Returns the stores in a server. It is connected when it is first used.
+    ///
+    /// # Errors
+    /// If the address is invalid.
+    pub(crate) fn shared(address: &StoreAddress) -> io::Result<Self> {
+        let link = RedisLink::open(address)?;
+        let kind = |kind: &'static str| {
+            (kind, RedisStore::new(link.clone(), address.keys.clone(), &address.prefix, kind))
+        };
+        let kinds = vec![kind(CATALOGS), kind(LOADS), kind(LOGINS)];
+        let store = |at: usize| Arc::new(kinds[at].1.clone());
+        Ok(Self {
+            catalogs: store(0),
+            loads: store(1),
+            logins: store(2),
+            shared: Some(SharedStores { link, kinds }),
+        })
+    }
+}
+
+/// Returns the store of the configs that the user trusts. It is never shared: a config is trusted
+/// on one machine. `None` if the user has no home directory.
+pub(crate) fn trusted_configs() -> Option<Arc<dyn Store>> {
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    Some(Arc::new(FileStore::new(strategy.data_dir().join("dormouse").join("trusted"))))
+}
+
+impl SharedStores {
+    /// Returns the server and database, without user and password.
+    pub(crate) fn place(&self) -> &str {
+        self.link.place()
+    }
+
+    pub(crate) fn health(&self) -> &Arc<StoreHealth> {
+        self.link.health()
+    }
+
+    pub(super) fn link(&self) -> &Arc<RedisLink> {
+        &self.link
+    }
+
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&'static str, &RedisStore)> {
+        self.kinds.iter().map(|(kind, store)| (*kind, store))
     }
 }

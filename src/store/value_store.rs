@@ -24,10 +24,29 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// if something else has its name; others if it cannot be read.
     fn get(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>>;
 
-    fn exists(&self, name: &str) -> bool;
+    /// Returns whether there is such a value.
+    ///
+    /// # Errors
+    /// If the store cannot be used.
+    fn exists(&self, name: &str) -> io::Result<bool>;
 
     /// Returns the version of a value, which changes with it. The value is not read.
-    fn version(&self, name: &str) -> StoredVersion;
+    ///
+    /// # Errors
+    /// If the store cannot be used.
+    fn version(&self, name: &str) -> io::Result<StoredVersion>;
+
+    /// Returns the version of a value as it was a moment ago, without waiting for a network; `None`
+    /// if it is not known.
+    fn known_version(&self, name: &str) -> Option<StoredVersion> {
+        self.version(name).ok()
+    }
+
+    /// Returns whether values may vanish without having been removed, because the store can be
+    /// emptied or lose its memory. A removed value has a version then.
+    fn loses_values(&self) -> bool {
+        false
+    }
 
     /// Replaces a value. The caller holds a lease that covers its name.
     ///

@@ -19,8 +19,10 @@ pub(crate) async fn wait_for_change(
 ) -> StoredVersion {
     loop {
         let (store, name) = (store.clone(), name.to_owned());
-        // The work has no outcome only if the runtime is shutting down.
+        // The work has no outcome only if the runtime is shutting down. A store that cannot be used
+        // now is asked again.
         let version = run_blocking(move || store.version(&name)).await;
+        let version = version.and_then(Result::ok);
         if let Some(version) = version.filter(|version| *version != seen) {
             return version;
         }

@@ -95,6 +95,11 @@ impl FleetTelemetry {
         (telemetry, working)
     }
 
+    /// Counts an operation on the store that several machines share.
+    pub(crate) fn store_used(&self, took: Duration, is_answered: bool) {
+        self.metrics.store_used(took, is_answered);
+    }
+
     /// Has the task end when it has written everything.
     pub(crate) fn end(&self) {
         self.ended.cancel();

@@ -35,6 +35,11 @@ pub(super) const WAKES: MetricName = MetricName {
     unit: "s",
     meaning: "Time that connecting a server took.",
 };
+pub(super) const STORE: MetricName = MetricName {
+    name: "dormouse.store.operation.duration",
+    unit: "s",
+    meaning: "Duration of the operations on the store that several machines share.",
+};
 pub(super) const BYTES: MetricName = MetricName {
     name: "dormouse.call.size",
     unit: "By",

@@ -32,6 +32,8 @@ pub(super) struct MetricSet {
     pub(super) sessions: Series<Histogram>,
     /// `dormouse.server.wake.duration`: connections to servers.
     pub(super) wakes: Series<Histogram>,
+    /// `dormouse.store.operation.duration`: operations on the shared store.
+    pub(super) store: Series<Histogram>,
     /// `dormouse.call.size`: bytes of parameters and of results.
     pub(super) bytes: Series<u64>,
     /// `dormouse.result.withheld`: bytes of results that were cut.
@@ -77,6 +79,11 @@ impl Metrics {
     pub(super) fn server_woke(&self, server: &str, took: Duration) {
         let attributes = vec![(Attribute::Server, server.to_owned())];
         self.0.lock().wakes.of(attributes).add(took);
+    }
+
+    pub(super) fn store_used(&self, took: Duration, is_answered: bool) {
+        let failure = (!is_answered).then(|| (Attribute::ErrorType, "unreachable".to_owned()));
+        self.0.lock().store.of(failure.into_iter().collect()).add(took);
     }
 
     pub(super) fn result_cut(&self, server: &str, withheld: usize) {

@@ -3,7 +3,7 @@
 use super::{
     metric_names::{
         Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SERVERS, SESSIONS,
-        TURNS, WAKES, WITHHELD,
+        STORE, TURNS, WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
     operation::Attributes,
@@ -27,6 +27,7 @@ pub(super) fn text_of(metrics: &MetricSet, gauges: &Gauges) -> String {
     histogram(&mut text, &CALLS, &metrics.calls);
     histogram(&mut text, &SESSIONS, &metrics.sessions);
     histogram(&mut text, &WAKES, &metrics.wakes);
+    histogram(&mut text, &STORE, &metrics.store);
     for (metric, series) in [(&BYTES, &metrics.bytes), (&WITHHELD, &metrics.withheld)] {
         let name = begin(&mut text, metric, "_bytes_total", "counter");
         for (attributes, bytes) in &series.0 {

@@ -35,7 +35,10 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("daemon", &["protocol", "wire", "base"]),
     (
         "downstream",
-        &["proxy", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "base"],
+        &[
+            "proxy", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "store",
+            "base",
+        ],
     ),
     (
         "proxy",

@@ -55,6 +55,7 @@ mod script_first_try;
 mod script_savings;
 mod scripts;
 mod secrecy;
+mod shared_store;
 mod sharing;
 mod support;
 mod surface;

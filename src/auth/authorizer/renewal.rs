@@ -32,7 +32,7 @@ impl Authorizer {
     pub(super) async fn perform(&self, work: LoginUpdate) -> Result<(), CredentialError> {
         match work {
             LoginUpdate::Read => {
-                let version = self.store.version(&self.target.key);
+                let version = self.stored_version().await?;
                 let kept = self.read().await?;
                 self.token.set(kept, version);
                 Ok(())
@@ -46,7 +46,35 @@ impl Authorizer {
             LoginUpdate::Replace { refused, challenge } => {
                 self.replace_token(refused, Some(&challenge)).await
             }
+            LoginUpdate::Restore => self.restore().await,
         }
+    }
+
+    async fn stored_version(&self) -> Result<StoredVersion, CredentialError> {
+        self.store.run_for(&self.target.key, LoginStore::version).await.map_err(unavailable)
+    }
+
+    /// Reads the parts of the stored login that are not secret.
+    async fn stored_facts(&self) -> Option<LoginFacts> {
+        let facts = self.store.run_for(&self.target.key, |store, key| Ok(store.facts(key)));
+        facts.await.ok().flatten()
+    }
+
+    /// Stores the login in use again, unless another process has stored one in the meantime.
+    async fn restore(&self) -> Result<(), CredentialError> {
+        let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
+        let version = self.stored_version().await?;
+        match self.token.unsaved_login(version) {
+            Some(login) => {
+                tracing::warn!(
+                    server = self.target.name,
+                    "the store had no login; storing it again"
+                );
+                self.save(&lock, login).await;
+            }
+            None => self.token.invalidate(),
+        }
+        Ok(())
     }
 
     /// Replaces the current token. Holding the login's lock ensures that only one process requests
@@ -59,7 +87,7 @@ impl Authorizer {
     ) -> Result<(), CredentialError> {
         let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
-        let version = self.store.version(&self.target.key);
+        let version = self.stored_version().await?;
         let kept = self.current_login(version).await?;
         let is_other = |login: &Credential| {
             let kept = login.authorization();
@@ -75,7 +103,10 @@ impl Authorizer {
             }
             kept if self.uses_client_credentials() => {
                 let known = kept.map(|kept| kept.facts);
-                let known = known.or_else(|| self.store.facts(&self.target.key));
+                let known = match known {
+                    None => self.stored_facts().await,
+                    known => known,
+                };
                 let said = challenge.map(|challenge| challenge.www_authenticate.as_str());
                 let login = self.client_credentials_login(said.unwrap_or_default(), known).await?;
                 self.save_granted(&lock, login).await;
@@ -248,7 +279,7 @@ impl Authorizer {
     /// still missing: the user may have logged in with them in the meantime.
     async fn record_missing_scopes(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
-        let version = self.store.version(&self.target.key);
+        let version = self.stored_version().await?;
         let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
         let LoginGrant { wanted, scopes: granted, .. } = &mut login.facts.grant;
         let missing: Vec<String> =
@@ -282,7 +313,7 @@ impl Authorizer {
         let known = match &read {
             Ok(login) => login.as_ref().map(|login| login.facts.clone()),
             // The secrets may be in a keychain that cannot be read; the facts are in the file.
-            Err(_) => self.store.facts(&self.target.key),
+            Err(_) => self.stored_facts().await,
         };
         self.token.note_read(known.and_then(|known| known.grant.login_id));
         let read = match read {
@@ -312,7 +343,11 @@ impl Authorizer {
         let (key, lock, kept) = (&self.target.key, lock.clone(), login.clone());
         let written =
             self.store.run_for(key, move |store, key| store.write(key, &lock, &kept)).await;
-        self.token.set(Some(login), self.store.version(&self.target.key));
+        let version = match &written {
+            Ok(()) => self.stored_version().await.ok(),
+            Err(_) => None,
+        };
+        self.token.set(Some(login), version.unwrap_or_else(|| self.token.version()));
         self.token.note_saved(written.is_ok());
         if let Err(error) = written {
             tracing::error!(server = self.target.name, %error, "cannot store the login");
@@ -334,7 +369,7 @@ impl Authorizer {
         if refused.is_none() {
             return self.replace_refused(None, challenge).await;
         }
-        if self.store.version(&self.target.key) != self.token.version() {
+        if self.stored_version().await.is_ok_and(|stored| stored != self.token.version()) {
             // The user may just have logged in.
             self.start_or_join(LoginUpdate::Read).await?;
         }

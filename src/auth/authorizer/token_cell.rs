@@ -23,7 +23,11 @@ pub(super) const LOGIN_EXPIRED: &str = " (the login has expired)";
 pub(super) const LOGIN_INVALID: &str = " (the login is no longer valid)";
 
 /// The current credentials of one server, and the history that decides whether to replace them.
-pub(super) struct TokenCell(Lock<TokenState>);
+pub(super) struct TokenCell {
+    state: Lock<TokenState>,
+    /// True if a login that the store does not have was not removed, but lost.
+    survives_loss: bool,
+}
 
 struct TokenState {
     current: CurrentCredential,
@@ -32,8 +36,11 @@ struct TokenState {
     /// Identifies the stored login that was last read.
     login_id: Option<String>,
     checked_at: Instant,
-    /// True if `current` is newer than the stored login because saving it failed.
+    /// True if `current` is newer than the stored login because saving it failed, or the store has
+    /// lost it.
     is_unsaved: bool,
+    /// True if `current` is to be stored again.
+    is_restoration_due: bool,
     /// The token that an authorization server granted last, and when.
     last_grant: Option<(Authorization, Instant)>,
     /// The token that the server accepted last.
@@ -72,22 +79,27 @@ impl CurrentToken {
 }
 
 impl TokenCell {
-    pub(super) fn new() -> Self {
-        Self(Lock::new(TokenState {
+    pub(super) fn new(survives_loss: bool) -> Self {
+        let state = Lock::new(TokenState {
             current: CurrentCredential::Unread,
             version: StoredVersion::default(),
             login_id: None,
             checked_at: Instant::now(),
             is_unsaved: false,
+            is_restoration_due: false,
             last_grant: None,
             accepted: None,
-        }))
+        });
+        Self { state, survives_loss }
     }
 
     /// Returns the current credentials. At intervals, `stored` tells the version of the stored
-    /// login, so that a change by another process is noticed.
-    pub(super) fn current(&self, stored: impl FnOnce() -> StoredVersion) -> CurrentCredential {
-        let mut state = self.0.lock();
+    /// login if it is known, so that a change by another process is noticed.
+    pub(super) fn current(
+        &self,
+        stored: impl FnOnce() -> Option<StoredVersion>,
+    ) -> CurrentCredential {
+        let mut state = self.state.lock();
         let now = Instant::now();
         // The user may have logged in since the last request was refused.
         let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
@@ -97,7 +109,14 @@ impl TokenCell {
             );
         if is_due {
             state.checked_at = now;
-            if stored() != state.version {
+            let stored = stored().unwrap_or(state.version);
+            if self.survives_loss && matches!(state.current, CurrentCredential::Token(_)) {
+                if stored != state.version && stored == StoredVersion::default() {
+                    (state.version, state.is_unsaved) = (stored, true);
+                }
+                state.is_restoration_due = state.is_unsaved;
+            }
+            if stored != state.version {
                 return CurrentCredential::Unread;
             }
         }
@@ -109,9 +128,14 @@ impl TokenCell {
         state.current.clone()
     }
 
+    /// Returns, once for each check, whether the current login has to be stored again.
+    pub(super) fn is_restoration_due(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_restoration_due)
+    }
+
     /// Returns the current token.
     pub(super) fn token(&self) -> Option<Arc<CurrentToken>> {
-        match &self.0.lock().current {
+        match &self.state.lock().current {
             CurrentCredential::Token(token) => Some(token.clone()),
             _ => None,
         }
@@ -119,17 +143,17 @@ impl TokenCell {
 
     /// Returns the version of the stored login when it was last read.
     pub(super) fn version(&self) -> StoredVersion {
-        self.0.lock().version
+        self.state.lock().version
     }
 
     /// Returns the id of the stored login that was last read.
     pub(super) fn login_id(&self) -> Option<String> {
-        self.0.lock().login_id.clone()
+        self.state.lock().login_id.clone()
     }
 
     /// Makes the next request read the stored login again.
     pub(super) fn invalidate(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         (state.current, state.version) = (CurrentCredential::Unread, StoredVersion::default());
     }
 
@@ -137,7 +161,7 @@ impl TokenCell {
     pub(super) fn set(&self, login: Option<Credential>, version: StoredVersion) {
         let login = login.filter(Credential::was_granted);
         let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.version = version;
         state.current = match token {
             Some(Some(token)) => CurrentCredential::Token(Arc::new(token)),
@@ -149,21 +173,21 @@ impl TokenCell {
     /// Keeps a token that has expired and cannot be renewed. `version`: as for [`Self::set`].
     pub(super) fn set_expired(&self, login: Credential, version: StoredVersion) {
         self.set(Some(login), version);
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let CurrentCredential::Token(token) = &state.current {
             state.current = CurrentCredential::Expired(token.clone());
         }
     }
 
     pub(super) fn require_login(&self, why: &str, version: StoredVersion) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         (state.current, state.version) =
             (CurrentCredential::LoginRequired { why: why.to_owned() }, version);
     }
 
     /// Uses the current token for a while longer before it is renewed.
     pub(super) fn postpone_renewal(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let CurrentCredential::Token(token) = &state.current {
             let renew_at = Some(SystemTime::now() + RENEWAL_RETRY_DELAY);
             let (login, authorization) = (token.login.clone(), token.authorization.clone());
@@ -175,7 +199,7 @@ impl TokenCell {
     /// Returns the login in memory if it could not be saved and the stored login has not changed
     /// since.
     pub(super) fn unsaved_login(&self, version: StoredVersion) -> Option<Credential> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         match &state.current {
             CurrentCredential::Token(token) if state.is_unsaved && state.version == version => {
                 Some(token.login.clone())
@@ -186,22 +210,22 @@ impl TokenCell {
 
     /// Records whether the current login is also the stored one.
     pub(super) fn note_saved(&self, is_saved: bool) {
-        self.0.lock().is_unsaved = !is_saved;
+        self.state.lock().is_unsaved = !is_saved;
     }
 
     /// Records which stored login was read last.
     pub(super) fn note_read(&self, login_id: Option<String>) {
-        self.0.lock().login_id = login_id;
+        self.state.lock().login_id = login_id;
     }
 
     /// Records the token that an authorization server granted just now.
     pub(super) fn note_granted(&self, token: Option<Authorization>) {
-        self.0.lock().last_grant = token.map(|token| (token, Instant::now()));
+        self.state.lock().last_grant = token.map(|token| (token, Instant::now()));
     }
 
     /// Records the token that the server accepted just now.
     pub(super) fn note_accepted(&self, shown: &Authorization) {
-        let accepted = &mut self.0.lock().accepted;
+        let accepted = &mut self.state.lock().accepted;
         if accepted.as_ref() != Some(shown) {
             *accepted = Some(shown.clone());
         }
@@ -209,12 +233,12 @@ impl TokenCell {
 
     /// Returns whether the server accepted this token last.
     pub(super) fn was_accepted(&self, shown: Option<&Authorization>) -> bool {
-        self.0.lock().accepted.as_ref() == shown
+        self.state.lock().accepted.as_ref() == shown
     }
 
     /// Returns whether this token was granted recently and the server has never accepted it.
     pub(super) fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let given = state.last_grant.as_ref().filter(|(token, _)| shown == Some(token));
         given.is_some_and(|(_, since)| since.elapsed() < TRIAL_TIMEOUT)
             && state.accepted.as_ref() != shown

@@ -12,8 +12,7 @@ use super::{
     greeter, own_place,
 };
 use crate::{
-    cli::{runtime, settings, shared_flags::Options, signals},
-    config::Settings,
+    cli::{runtime, settings, shared_flags::Options, signals, state_stores::StateStores},
     daemon::{Build, EndReason, Listener, READY},
     downstream::DaemonPool,
     upstream::Watchdog,
@@ -38,12 +37,11 @@ pub(super) fn run(options: &Options, is_always: bool) -> anyhow::Result<ExitCode
     let place = own_place::place_of(&config).context("cannot run the daemon: HOME is not set")?;
     // The clients' configs count; this is about the daemon alone.
     let settings = settings::parse(&file, options).map(|config| config.settings);
-    let idle_timeout = settings
-        .map_or_else(|_| Settings::default().daemon, |settings| settings.daemon)
-        .daemon_idle_timeout;
+    let settings = settings.unwrap_or_default();
+    let idle_timeout = settings.daemon.daemon_idle_timeout;
     let idle_timeout = idle_timeout.filter(|_| !is_always);
     let build = Build::of_process().context("cannot find the file of this program")?;
-    let auth = settings::auth(Some(&file), options);
+    let auth = StateStores::of(&settings)?.auth(Some(&file), options);
     let watchdog = Watchdog::default();
     let runtime = runtime()?;
     let ended = runtime.block_on(async {

@@ -12,8 +12,11 @@ use crate::{
     auth::{Browser, has_screen},
     base::{is_exhaustion, random_token},
     cli::{
-        config_source::ConfigSource, failure, logging, options, runtime, served_fleet::ServedFleet,
-        settings, shared_flags::Options,
+        config_source::ConfigSource,
+        failure, logging, options, runtime,
+        served_fleet::{KeptState, ServedFleet},
+        shared_flags::Options,
+        state_stores::StateStores,
     },
     config::{Config, LaunchContext, ParsedConfig},
     control::{ChangeSender, ConfigChange},
@@ -182,8 +185,13 @@ impl ServedHost {
         }
         let limit = parsed.config.settings.limits.max_message_bytes;
         let stop = state.stop.child_token();
-        let auth = settings::auth_with(Some(&source.file), &source.options, browser);
-        let served = ServedFleet::start(parsed, Some(source), auth, &state.services, &stop);
+        let stores = StateStores::of(&parsed.config.settings)?;
+        let kept = KeptState {
+            storage: stores.storage(Some(&source.file)),
+            auth: stores.auth_with(Some(&source.file), &source.options, browser),
+            store: stores.health(),
+        };
+        let served = ServedFleet::start(parsed, Some(source), kept, &state.services, &stop);
         let fleet = served.fleet().clone();
         let reload_wanted = Arc::new(Notify::new());
         let changes = served.control().changes.clone();

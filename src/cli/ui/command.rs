@@ -19,7 +19,7 @@ use crate::{
     auth::Browser,
     cli::{
         arguments::UiArguments, output::is_output_lost, runtime, settings, shared_flags::Options,
-        signals::cancel_when_asked,
+        signals::cancel_when_asked, state_stores::StateStores,
     },
     config::ConfigFile,
     downstream::http::serve_connections,
@@ -31,8 +31,9 @@ pub(in crate::cli) fn run(options: &Options, typed: &UiArguments) -> anyhow::Res
     }
     let file = settings::find_trusted(options)?;
     settings::say_which(&file);
-    settings::parse(&file, options)?;
-    let logins = PageLogins::new(settings::auth(Some(&file), options));
+    let config = settings::parse(&file, options)?;
+    let stores = StateStores::of(&config.settings)?;
+    let logins = PageLogins::new(stores.auth(Some(&file), options));
     let view = Arc::new(ConfigView::new(options.clone(), &file));
     let runtime = runtime()?;
     let served = runtime.block_on(serve(typed, view, logins));

@@ -33,6 +33,7 @@ use crate::{
         settings,
         shared_flags::Options,
         sharing_report::SharedServers,
+        state_stores::StateStores,
     },
     config::{Config, ConfigEdit, ConfigFile, ServerConfig},
     control::{ApiError, ServerReport, ServerTool, StatusReport},
@@ -149,8 +150,8 @@ impl ConfigView {
         if let Some(fresh) = stored.as_ref().filter(|stored| is_fresh(stored)) {
             return fresh.servers.clone();
         }
-        let cache = settings::storage(Some(file)).catalogs;
-        let auth = settings::auth(Some(file), &self.options);
+        let places = StateStores::of(&config.settings).unwrap_or_else(|_| StateStores::of_user());
+        let (cache, auth) = (places.catalogs(), places.auth(Some(file), &self.options));
         let path = file.path.clone();
         let report = StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, path);
         let servers = Arc::new(report.servers);
@@ -250,9 +251,10 @@ impl ConfigView {
 
     /// Returns the place of the stored catalog of a server; `None` if none can be stored.
     fn catalog_of(&self, server: &str) -> Result<Option<(Cache, CatalogKey)>, ApiError> {
-        let PresentConfig { file, config } = self.present()?;
+        let PresentConfig { config, .. } = self.present()?;
         let key = CatalogKey::of(server_of(&config, server)?);
-        Ok(settings::storage(Some(&file)).catalogs.zip(key))
+        let stores = StateStores::of(&config.settings);
+        Ok(stores.map_err(|error| conflict(format!("{error:#}")))?.catalogs().zip(key))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{
     DaemonSettings, HttpSettings, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
-    ServerSettings, TelemetrySettings, group::classes, key_class::KeyClass,
+    ServerSettings, StoreSettings, TelemetrySettings, group::classes, key_class::KeyClass,
 };
 
 /// Returns the keys of the file as a whole, with their classes.
@@ -14,6 +14,7 @@ fn keys_of_file() -> Vec<(String, KeyClass)> {
         classes::<LoadSettings>(),
         classes::<DaemonSettings>(),
         classes::<TelemetrySettings>(),
+        classes::<StoreSettings>(),
         classes::<ServerSettings>(),
         classes::<Limits>(),
         classes::<HttpSettings>(),
@@ -97,6 +98,8 @@ mod tests {
             ("oauth", true),
             ("authTokens", true),
             ("apiTokens", true),
+            ("store", true),
+            ("storeKeys", true),
             ("listen", false),
             ("command", false),
         ] {

@@ -3,22 +3,21 @@
 
 use std::borrow::Cow;
 
-/// The paths of health checks and their answers. Ready means that the config is loaded; servers may
-/// come and go. The names with an underscore are those of mcp-proxy.
-pub(super) const HEALTH_CHECKS: [(&str, &str); 4] =
-    [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/_healthz", "ok\n"), ("/_readyz", "ready\n")];
+/// The paths that tell whether the process runs, and whether it can serve hosts. The names with an
+/// underscore are those of mcp-proxy.
+pub(super) const LIVENESS_CHECKS: [&str; 2] = ["/healthz", "/_healthz"];
+pub(super) const READINESS_CHECKS: [&str; 2] = ["/readyz", "/_readyz"];
 
 /// First segments, in addition to those of health checks, that are never a server's name.
 const OWN_SEGMENTS: [&str; 6] = ["api", "metrics", "mcp", "sse", "messages", "ui"];
 
 pub(super) fn is_health_check(path: &str) -> bool {
-    HEALTH_CHECKS.iter().any(|(known, _)| *known == path)
+    LIVENESS_CHECKS.contains(&path) || READINESS_CHECKS.contains(&path)
 }
 
 /// Returns whether the first segment of a path is one of dormouse's own.
 pub(super) fn is_own_segment(segment: &str) -> bool {
-    let is_health_check = |(path, _): &(&str, &str)| path.strip_prefix('/') == Some(segment);
-    OWN_SEGMENTS.contains(&segment) || HEALTH_CHECKS.iter().any(is_health_check)
+    OWN_SEGMENTS.contains(&segment) || is_health_check(&format!("/{segment}"))
 }
 
 /// The part of dormouse that a path gives access to.

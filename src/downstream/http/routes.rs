@@ -16,7 +16,7 @@ use super::{
     front::HttpFront,
     guard::{self, GuardState, TokenHash},
     legacy, legacy_sse, modern,
-    paths::HEALTH_CHECKS,
+    paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     request::{self, refusal},
     root_paths::OriginalUri,
 };
@@ -39,11 +39,38 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         .merge(api.with_state(()))
         .layer(middleware::from_fn_with_state(guard_state, guard::authorize));
     // Health checks need neither a token nor a known host name.
-    let health_checks = HEALTH_CHECKS.into_iter();
-    let router = health_checks.fold(router, |router, (path, answer)| {
-        router.route(path, get(move || async move { answer }))
-    });
+    let router = LIVENESS_CHECKS
+        .iter()
+        .fold(router, |router, path| router.route(path, get(|| async { "ok\n" })));
+    let router =
+        READINESS_CHECKS.iter().fold(router, |router, path| router.route(path, get(readiness)));
     router.with_state(front.clone())
+}
+
+/// The query of a readiness check.
+#[derive(Deserialize)]
+struct ReadinessQuery {
+    /// Present if a process without its store is not ready.
+    strict: Option<String>,
+}
+
+/// Tells whether hosts can be served: the config is loaded, while servers may come and go. Calls go
+/// on without the store, so that a check fails for it only on request: a balancer would otherwise
+/// take all replicas away at once.
+async fn readiness(
+    State(front): State<Arc<HttpFront>>,
+    Query(query): Query<ReadinessQuery>,
+) -> Response {
+    match front.store_outage() {
+        None => "ready\n".into_response(),
+        Some(_) if query.strict.is_none() => {
+            "ready, but the store cannot be used\n".into_response()
+        }
+        Some(_) => {
+            let message = "not ready: the store cannot be used\n";
+            (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+        }
+    }
 }
 
 /// The query of an endpoint.

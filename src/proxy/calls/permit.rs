@@ -230,7 +230,7 @@ fn judge(
     instance: Option<Instance>,
 ) -> Result<Judgement, ForwardError> {
     // The fleet of a host has applied its policy before it calls a shared server.
-    if call.method != method::TOOLS_CALL || config.settings.wrapping == Wrapping::Pooled {
+    if call.method != method::TOOLS_CALL || config.settings.launch.wrapping == Wrapping::Pooled {
         return Ok(Judgement::Allowed);
     }
     let rules = config.rules_for(call);

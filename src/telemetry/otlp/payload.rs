@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::telemetry::{
     metric_names::{
-        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, TURNS,
-        WAKES, WITHHELD,
+        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, STORE,
+        TURNS, WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
     span_record::{SpanKind, SpanRecord},
@@ -82,6 +82,7 @@ pub(super) fn of_metrics(resource: &Value, metrics: &MetricSet, context: &Metric
         histogram(&CALLS, &metrics.calls),
         histogram(&SESSIONS, &metrics.sessions),
         histogram(&WAKES, &metrics.wakes),
+        histogram(&STORE, &metrics.store),
         sum(&BYTES, bytes(&metrics.bytes)),
         sum(&WITHHELD, bytes(&metrics.withheld)),
         sum(&TURNS, vec![number(json!([]), context.turns)]),

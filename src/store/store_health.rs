@@ -1,0 +1,52 @@
+//! Whether a shared store can be used, and how fast it answers.
+
+use std::{fmt, sync::OnceLock, time::Duration};
+
+use crate::base::Lock;
+
+/// The state of a shared store as its users have last seen it.
+#[derive(Default)]
+pub(crate) struct StoreHealth {
+    /// The reason that the store cannot be used; `None` if it can, as far as is known.
+    outage: Lock<Option<String>>,
+    observer: OnceLock<StoreObserver>,
+}
+
+/// Takes the duration of each operation, and whether the store has answered.
+pub(crate) type StoreObserver = Box<dyn Fn(Duration, bool) + Send + Sync>;
+
+impl StoreHealth {
+    /// Returns the reason that the store cannot be used; `None` if it can.
+    pub(crate) fn outage(&self) -> Option<String> {
+        self.outage.lock().clone()
+    }
+
+    /// Reports all further operations to the first observer that is given.
+    pub(crate) fn report_to(&self, observer: StoreObserver) {
+        // A store has the telemetry of one fleet.
+        let _ = self.observer.set(observer);
+    }
+
+    /// Records an answer, even if it refuses something.
+    pub(super) fn note_answer(&self, took: Duration) {
+        self.report(took, true);
+        let was = self.outage.lock().take();
+        if was.is_some() {
+            tracing::info!("the store can be used again");
+        }
+    }
+
+    pub(super) fn note_outage(&self, took: Duration, why: impl fmt::Display) {
+        self.report(took, false);
+        let is_news = self.outage.lock().replace(why.to_string()).is_none();
+        if is_news {
+            tracing::warn!(%why, "the store cannot be used; calls go on without it");
+        }
+    }
+
+    fn report(&self, took: Duration, is_answered: bool) {
+        if let Some(observer) = self.observer.get() {
+            observer(took, is_answered);
+        }
+    }
+}

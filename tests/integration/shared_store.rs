@@ -1,0 +1,235 @@
+//! A store that several machines share: a real Redis, and a home for each machine.
+
+use serde_json::json;
+
+use crate::support::{
+    Authority, Redis, STORE_KEY, Server, User, free_port, http_client, not_tested, redacted,
+    text_of,
+};
+
+/// Returns a machine whose config has a server that needs a login.
+fn machine(redis: &Redis, authority: &Authority) -> User {
+    User::with_config(
+        &redis.config(&json!({"g": {"url": authority.url(), "description": "It wants a login."}})),
+    )
+}
+
+#[tokio::test]
+async fn login_on_one_machine_serves_all_and_is_sealed() {
+    let Some(redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let (one, other) = (machine(&redis, &authority), machine(&redis, &authority));
+    let (is_in, said) = one.log_in().await;
+    assert!(is_in, "{said}");
+    assert_eq!(other.host().await.use_g().await, "ordinary");
+    assert!(one.stored_logins().is_empty() && other.stored_logins().is_empty());
+    let content = redis.content();
+    let has = |text: &str| content.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("value"), "the names are plain");
+    assert!(!has("accessToken") && !has("refresh_token") && !has(authority.origin()));
+
+    let (_, said) = other.run(&["logout", "g"]).await;
+    assert!(said.contains("logged out of g"), "{said}");
+    assert_eq!(one.host().await.load("g").await["isError"], true);
+}
+
+#[tokio::test]
+async fn expired_token_is_renewed_once_by_all_machines_together() {
+    let Some(redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let machines = [(); 3].map(|()| machine(&redis, &authority));
+    assert!(machines[0].log_in().await.0);
+    let mut hosts = Vec::new();
+    for machine in &machines {
+        let mut host = machine.host().await;
+        assert_eq!(host.use_g().await, "ordinary");
+        hosts.push(host);
+    }
+    for round in 1..=5 {
+        authority.expire_tokens();
+        let [one, two, three] = &mut hosts[..] else { unreachable!() };
+        let answers = tokio::join!(one.use_g(), two.use_g(), three.use_g());
+        assert_eq!(answers, ("ordinary".into(), "ordinary".into(), "ordinary".into()));
+        assert_eq!(authority.token_requests().len(), 1 + round, "the login, and the renewals");
+    }
+}
+
+#[tokio::test]
+async fn calls_go_on_without_the_store_and_the_login_survives_its_loss() {
+    let Some(mut redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let user = machine(&redis, &authority);
+    assert!(user.log_in().await.0);
+    let program = user.proxy().argument("--http").argument("127.0.0.1:0").start_service();
+    let mut host = program.host("/mcp").await;
+    host.initialize(json!({})).await;
+    assert_eq!(host.use_g().await, "ordinary");
+    let readiness = async |query: &str| {
+        let asked = http_client().get(program.url(&format!("/readyz{query}")).await).send().await;
+        let answer = asked.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    assert_eq!(readiness("?strict").await, (200, "ready\n".to_owned()));
+
+    redis.kill().await;
+    for _ in 0..20 {
+        assert_eq!(host.use_g().await, "ordinary");
+    }
+    program.logged("the store cannot be used").await;
+    assert_eq!(readiness("").await, (200, "ready, but the store cannot be used\n".to_owned()));
+    assert_eq!(readiness("?strict").await.0, 503);
+
+    redis.resume().await;
+    program.logged("the store can be used again").await;
+    redis.command(&["FLUSHALL"]).await;
+    assert!(redis.names().await.is_empty());
+    // The next calls notice that the store has no login, and store it again.
+    while redis.names().await.iter().all(|name| !name.contains(":logins}:1:value")) {
+        assert_eq!(host.use_g().await, "ordinary");
+    }
+    authority.expire_tokens();
+    assert_eq!(host.use_g().await, "ordinary");
+    assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+    assert_eq!(machine(&redis, &authority).host().await.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn refresh_waits_for_the_store_and_keeps_the_old_token_out_of_use() {
+    let Some(mut redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let user = machine(&redis, &authority);
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(host.use_g().await, "ordinary");
+    redis.kill().await;
+    authority.expire_tokens();
+    let id = host.send(
+        "tools/call",
+        json!({
+            "name": "use_tool", "arguments": {"tool_name": "g__t", "tool_input": {}},
+        }),
+    );
+    let id = id.await;
+    redis.resume().await;
+    let answer = host.answer(id).await;
+    assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
+    assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+}
+
+#[tokio::test]
+async fn catalogs_and_loads_are_known_to_every_machine() {
+    let Some(redis) = Redis::start().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::lazy("s").at(directory.path());
+    let config = redis.config(&json!({"s": server}));
+    let (one, other) = (User::with_config(&config), User::with_config(&config));
+    let (is_done, said) = one.run(&["refresh"]).await;
+    assert!(is_done, "{said}");
+    let (_, listed) = other.run(&["list", "--json"]).await;
+    assert!(listed.contains("\"echo\""), "{listed}");
+    let (is_done, said) = other.run(&["store", "check"]).await;
+    assert!(is_done, "{said}");
+    insta::assert_snapshot!(without_numbers(&redacted(&said)));
+}
+
+#[tokio::test]
+async fn replaced_key_still_opens_and_a_lost_key_is_reported() {
+    let Some(redis) = Redis::start().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::lazy("s").at(directory.path());
+    let with_keys = |keys: &[&str]| {
+        let mut config = redis.config(&json!({"s": server.clone()}));
+        config["storeKeys"] = json!(keys);
+        User::with_config(&config)
+    };
+    let newer = "another key of the tests with 32 bytes";
+    assert!(with_keys(&[STORE_KEY]).run(&["refresh"]).await.0);
+    let (_, listed) = with_keys(&[newer, STORE_KEY]).run(&["list", "--json"]).await;
+    assert!(listed.contains("\"echo\""), "{listed}");
+    let check = async |keys: &[&str]| with_keys(keys).run(&["store", "check"]).await.1;
+    let said = check(&[newer, STORE_KEY]).await;
+    assert!(said.contains("1 of the catalogs were sealed with an older key"), "{said}");
+    let said = check(&[newer]).await;
+    assert!(said.contains("1 of the catalogs cannot be read"), "{said}");
+}
+
+#[tokio::test]
+async fn value_of_a_newer_version_is_neither_read_nor_replaced() {
+    let Some(redis) = Redis::start().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::lazy("s").at(directory.path());
+    let user = User::with_config(&redis.config(&json!({"s": server})));
+    assert!(user.run(&["refresh"]).await.0);
+    let names = redis.names().await;
+    let catalog = names.iter().find(|name| name.contains(":catalogs}:1:value")).unwrap();
+    redis.command(&["SETRANGE", catalog, "0", "\u{2}"]).await;
+    let before = redis.command(&["GET", catalog]).await;
+    let (_, said) = user.run(&["refresh"]).await;
+    assert!(said.contains("newer version of dormouse"), "{said}");
+    assert_eq!(redis.command(&["GET", catalog]).await, before);
+    let (_, said) = user.run(&["store", "check"]).await;
+    assert!(said.contains("1 of the catalogs were written by a newer dormouse"), "{said}");
+    // Servers work all the same.
+    let mut host = user.host().await;
+    assert_eq!(host.load("s").await["isError"], json!(null));
+}
+
+#[tokio::test]
+async fn unreachable_store_is_reported_with_its_place_and_without_its_password() {
+    let mut said = String::new();
+    for store in ["redis://u:hidden@127.0.0.1:1/0", "redis://:hidden@127.0.0.1:1"] {
+        let user =
+            User::with_config(&json!({"store": store, "storeKeys": [STORE_KEY], "mcpServers": {}}));
+        let (is_done, text) = user.run(&["store", "check"]).await;
+        assert!(!is_done && !text.contains("hidden"), "{text}");
+        said.push_str(&redacted(&text));
+    }
+    insta::assert_snapshot!(said);
+}
+
+/// Replaces the sizes, which differ from run to run, and the spaces that align them.
+fn without_numbers(text: &str) -> String {
+    let shown =
+        |word: &str| if word.parse().is_ok_and(|n: u64| n > 9) { "N" } else { word }.to_owned();
+    let line = |line: &str| line.split_whitespace().map(shown).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn store_is_used_over_tls_by_a_user_with_few_rights() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (certificate, key) = (path("store.pem"), path("store.key"));
+    let made = tokio::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", &key, "-out", &certificate])
+        .output()
+        .await;
+    if !made.is_ok_and(|made| made.status.success()) {
+        return not_tested("there is no openssl");
+    }
+    let port = free_port().to_string();
+    let rights = "on >secret ~{team:* +getrange +set +strlen +zadd +zrem +zrevrange +get +del \
+        +pexpire +eval +ping";
+    let options = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key]
+        .into_iter()
+        .chain(["--tls-auth-clients", "no", "--user", "dormouse"])
+        .chain(rights.split(' '));
+    let options: Vec<&str> = options.collect();
+    let Some(redis) = Redis::start_with(&options).await else { return };
+    let server = Server::lazy("s").at(directory.path());
+    let mut config = redis.config(&json!({"s": server}));
+    config["store"] = json!(format!("rediss://dormouse:secret@localhost:{port}/0"));
+    config["storePrefix"] = json!("team");
+    let untrusting = User::with_config(&config);
+    let (is_done, said) = untrusting.run(&["store", "check"]).await;
+    assert!(!is_done && said.contains("certificate"), "{said}");
+    config["storeCertificates"] = json!(certificate);
+    let user = User::with_config(&config);
+    assert!(user.run(&["refresh"]).await.0);
+    let (is_done, said) = user.run(&["store", "check"]).await;
+    assert!(is_done && without_numbers(&said).contains("catalogs 1"), "{said}");
+    assert!(said.contains("may not run INFO") && !said.contains("cannot write"), "{said}");
+}
