@@ -104,12 +104,18 @@ pub(crate) enum SealMark {
 pub(crate) enum SealUse {
     /// Values in a store.
     StoredValue,
+    /// Ids of sessions of hosts.
+    SessionId,
+    /// Requests that one replica forwards to another.
+    Forwarding,
 }
 
 impl SealUse {
     fn label(self) -> &'static [u8] {
         match self {
             Self::StoredValue => b"dormouse stored value",
+            Self::SessionId => b"dormouse session id",
+            Self::Forwarding => b"dormouse forwarding",
         }
     }
 }

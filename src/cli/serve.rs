@@ -25,6 +25,7 @@ use crate::{
         only_host::{self, HostLink},
     },
     proxy::Fleet,
+    store::{Replicas, SharedStores},
     upstream::ProcessServices,
     wire::HostStreams,
 };
@@ -43,7 +44,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let kept = KeptState {
         storage: stores.storage(file),
         auth: stores.auth(file, options),
-        store: stores.health(),
+        shared: stores.shared().cloned(),
     };
     if let Some(dialect) = source.as_ref().and_then(|source| source.file.dialect()) {
         tracing::info!("reading the config as one of {}", dialect.name());
@@ -103,7 +104,7 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
-    let store = kept.store.clone();
+    let shared = kept.shared.clone();
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
@@ -117,7 +118,19 @@ async fn serve(
         Some(page) => api.merge(page),
         None => api,
     };
-    let routes = |access| HttpRoutes { access, api, serves_at_root, store };
+    let replicas = match (shared, &listener) {
+        (Some(shared), Some(listener)) => {
+            Some(replicas_of(&shared, &fleet, listener.local_addr()?))
+        }
+        _ => None,
+    };
+    let beating = replicas.clone().map(|replicas| {
+        let (told, adopting) = (fleet.clone(), fleet.clone());
+        let loads = move || told.operator().loads_for_all();
+        let adopt = move |names: &[String]| adopting.operator().adopt_loads(names);
+        tokio::spawn(replicas.run(loads, adopt, stop.clone()))
+    });
+    let routes = |access| HttpRoutes { access, api, serves_at_root, replicas };
     let ended = match (listener, transports.stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {
@@ -139,9 +152,21 @@ async fn serve(
             over_http.and(on_stdio)
         }
     };
+    if let Some(beating) = beating {
+        // It ends with the transports.
+        let _ = beating.await;
+    }
     served.stop().await;
     watchdog.end();
     Ok(ended?)
+}
+
+/// Returns the replicas that share a store, of which this process is one.
+fn replicas_of(shared: &SharedStores, fleet: &Fleet, address: SocketAddr) -> Arc<Replicas> {
+    let named = fleet.settings().store.replica_url.clone();
+    // An address of all interfaces is none that others can connect to.
+    let own = (!address.ip().is_unspecified()).then(|| format!("http://{address}"));
+    Replicas::new(shared, fleet.operator().mark().to_owned(), named.or(own))
 }
 
 async fn serve_stdio(fleet: Arc<Fleet>, stop: CancellationToken) -> std::io::Result<()> {

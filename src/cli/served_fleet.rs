@@ -11,7 +11,7 @@ use crate::{
     config::ParsedConfig,
     control::{self, ApiState, ChangeSender},
     proxy::{Fleet, Storage},
-    store::StoreHealth,
+    store::SharedStores,
     telemetry::{FleetTelemetry, TelemetryOptions},
     upstream::ProcessServices,
 };
@@ -23,8 +23,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct KeptState {
     pub(super) storage: Storage,
     pub(super) auth: Auth,
-    /// The state of the store that several machines share, if there is one.
-    pub(super) store: Option<Arc<StoreHealth>>,
+    /// The store that several machines share, if there is one.
+    pub(super) shared: Option<SharedStores>,
 }
 
 pub(super) struct ServedFleet {
@@ -46,7 +46,7 @@ impl ServedFleet {
     ) -> Self {
         let is_first_run =
             source.as_ref().is_some_and(|source| first_run::is_due(&source.file, &parsed));
-        let KeptState { storage, auth, store } = kept;
+        let KeptState { storage, auth, shared } = kept;
         let logging = parsed.config.settings.telemetry.call_log;
         let fleet = Fleet::new(parsed.config, services, storage, auth);
         let parts = TelemetryOptions {
@@ -58,9 +58,9 @@ impl ServedFleet {
         let tasks = TaskTracker::new();
         let (telemetry, writing) = FleetTelemetry::new(parts);
         fleet.operator().report_to(telemetry.clone());
-        if let Some(store) = store {
+        if let Some(shared) = shared {
             let telemetry = Arc::downgrade(&telemetry);
-            store.report_to(Box::new(move |took, is_answered| {
+            shared.health().report_to(Box::new(move |took, is_answered| {
                 if let Some(telemetry) = telemetry.upgrade() {
                     telemetry.store_used(took, is_answered);
                 }

@@ -1,8 +1,6 @@
 //! The stores that a command uses for logins, catalogs and loads: the user's files, or a server
 //! that several machines share.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
 
 use super::{settings, shared_flags::Options};
@@ -12,7 +10,7 @@ use crate::{
     catalog::Cache,
     config::{ConfigFile, Settings, StoreSettings},
     proxy::{RememberedLoads, Storage},
-    store::{SharedStores, StoreAddress, StoreHealth, Stores},
+    store::{SharedStores, StoreAddress, Stores},
 };
 
 /// If set, logins are kept in files even if there is a keychain.
@@ -47,11 +45,6 @@ impl StateStores {
     /// Returns the store that several machines share, if the config names one.
     pub(super) fn shared(&self) -> Option<&SharedStores> {
         self.stores.as_ref()?.shared.as_ref()
-    }
-
-    /// Returns the state of the store that several machines share, if the config names one.
-    pub(super) fn health(&self) -> Option<Arc<StoreHealth>> {
-        self.shared().map(|shared| shared.health().clone())
     }
 
     /// Returns the place of catalogs, and of the loads of this config.
@@ -92,7 +85,7 @@ const SHARED_LOADS: &str = "loaded";
 
 /// Returns the address of the store that several machines share, if the config names one.
 fn address(settings: &StoreSettings) -> anyhow::Result<Option<StoreAddress>> {
-    let StoreSettings { store, store_keys, store_prefix, store_certificates } = settings;
+    let StoreSettings { store, store_keys, store_prefix, store_certificates, .. } = settings;
     let Some(url) = store.clone() else { return Ok(None) };
     let keys = SealingKeys::new(store_keys.iter().map(String::as_str));
     let keys = keys.context("storeKeys needs a key: run `dormouse store key`")?;

@@ -152,6 +152,14 @@ impl Session {
         });
     }
 
+    /// Takes up a session that another process has had with the host. `params`: those of the host's
+    /// `initialize`.
+    pub(super) fn resume(&self, params: &Raw) {
+        let client = Arc::new(ClientIdentity::from_initialize(params).detached());
+        *self.state.lock() = HostState::Initialized(client);
+        self.opened.send_replace(true);
+    }
+
     fn discover(&self) -> Raw {
         let capabilities = self.fleet.capabilities(self, MODERN_VERSION.as_str());
         let instructions = self.fleet.instructions(self);

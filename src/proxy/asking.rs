@@ -98,6 +98,7 @@ pub(super) type Continuation =
 
 /// The modern hosts that have been asked and have not come back.
 pub(super) struct Asking {
+    mark: String,
     waiting: Arc<States<Continuation>>,
     of_servers: ServerStates,
     tasks: TaskTracker,
@@ -106,9 +107,17 @@ pub(super) struct Asking {
 
 impl Asking {
     /// `tasks` and `stop` are those of the process: nothing waits for a host beyond its end.
-    pub(super) fn new(tasks: TaskTracker, stop: CancellationToken) -> Self {
+    /// `mark`: that of the fleet, which its states contain.
+    pub(super) fn new(mark: &str, tasks: TaskTracker, stop: CancellationToken) -> Self {
         let of_servers = ServerStates::default();
-        Self { waiting: Arc::new(States::new()), of_servers, tasks, stop }
+        let waiting = Arc::new(States::new(mark));
+        Self { mark: mark.to_owned(), waiting, of_servers, tasks, stop }
+    }
+
+    /// Returns a random text that no other fleet has. The ids that this fleet gives out contain it,
+    /// so that other replicas recognize them.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
     }
 
     /// Returns the result that asks a modern host these questions, each under its key. `then` goes

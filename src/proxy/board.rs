@@ -177,6 +177,11 @@ impl Board {
         self.requested.begin(offer)
     }
 
+    /// Returns whether an offer has been requested.
+    pub(super) fn is_wanted(&self, offer: OfferId) -> bool {
+        self.requested.has(offer)
+    }
+
     /// Returns whether an offer is loaded when its server is. The only offer of a server always is.
     pub(super) fn is_requested(&self, offer: &Offer) -> bool {
         self.requested.has(offer.id) || self.snapshot().offers_of(offer.server()).count() == 1

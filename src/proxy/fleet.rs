@@ -36,7 +36,6 @@ pub(crate) struct Fleet {
 }
 
 /// The state of calls beyond their own tasks.
-#[derive(Default)]
 pub(super) struct CallState {
     pub(super) in_flight: InFlight,
     /// The logins that calls wait for.
@@ -48,6 +47,14 @@ pub(super) struct CallState {
     pub(super) results: KeptResults,
     pub(super) shapes: LearnedShapes,
     pub(super) script_slots: ScriptSlots,
+}
+
+impl CallState {
+    pub(super) fn new(results: KeptResults) -> Self {
+        let (in_flight, logins, consents, rule_writer) = Default::default();
+        let (shapes, script_slots) = Default::default();
+        Self { in_flight, logins, consents, rule_writer, results, shapes, script_slots }
+    }
 }
 
 /// The state of extensions of the protocol.

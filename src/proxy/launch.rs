@@ -16,10 +16,12 @@ use super::{
     known_tasks, large_results,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
+    results::KeptResults,
     servers::{Observe, Servers},
 };
 use crate::{
     auth::Auth,
+    base::random_token,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, Opener, ProcessServices},
@@ -67,7 +69,9 @@ impl Fleet {
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
         let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
-        let asking = Asking::new(context.tasks.clone(), context.stop.clone());
+        let mark = random_token::<9>();
+        let asking = Asking::new(&mark, context.tasks.clone(), context.stop.clone());
+        let calls = CallState::new(KeptResults::new(&mark));
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
             let observe: Observe = Box::new(move |instance| {
@@ -87,7 +91,7 @@ impl Fleet {
                 board: Board::new(snapshot, events.clone()),
                 audience: Audience::default(),
                 asking,
-                calls: CallState::default(),
+                calls,
                 extensions: ExtensionState::default(),
                 catalog_memory,
                 events,

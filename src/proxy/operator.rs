@@ -15,7 +15,8 @@ use super::{
 use crate::{
     base::run_blocking,
     catalog::{
-        LoadOrigin, Offer, OfferId, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot,
+        LoadOrigin, Offer, OfferId, Presence, SearchHit, SearchTarget, ServerCatalog, ServerId,
+        Snapshot,
     },
     config::ServerConfig,
     protocol::ClientIdentity,
@@ -96,12 +97,40 @@ impl Operator<'_> {
         let _ = self.fleet.calls.rule_writer.set(writer);
     }
 
+    /// Returns a text that no other fleet has, and that all ids of this one contain.
+    pub(crate) fn mark(&self) -> &str {
+        self.fleet.asking.mark()
+    }
+
+    /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they
+    /// are used, if their catalogs are known.
+    pub(crate) fn adopt_loads(&self, names: &[String]) {
+        if self.fleet.board.has_loads_of_sessions() {
+            return;
+        }
+        let (roster, snapshot) = (self.fleet.servers.roster(), self.fleet.board.snapshot());
+        let is_new = |offer: &&Arc<Offer>| {
+            matches!(offer.presence, Presence::Offered { .. })
+                && names.contains(&offer.name)
+                && !self.fleet.board.is_wanted(offer.id)
+        };
+        for offer in snapshot.offers.iter().filter(is_new) {
+            self.fleet.board.request(offer.id).keep();
+            roster.slot(offer.server()).upstream.restore();
+        }
+    }
+
     /// Returns the names of the offers that hosts have loaded.
     pub(crate) fn loaded(&self) -> Vec<String> {
         let snapshot = self.fleet.board.snapshot();
         let is_loaded =
             |offer: &&Arc<Offer>| offer.presence.origin() == Some(LoadOrigin::HostsRequest);
         snapshot.offers.iter().filter(is_loaded).map(|offer| offer.name.clone()).collect()
+    }
+
+    /// Returns the names of the offers that hosts have loaded for all hosts.
+    pub(crate) fn loads_for_all(&self) -> Vec<String> {
+        if self.fleet.board.has_loads_of_sessions() { Vec::new() } else { self.loaded() }
     }
 
     /// Loads a server or a toolset (`server/toolset`) for all hosts, or wakes the server. Returns

@@ -107,6 +107,38 @@ impl RedisStore {
         Ok(counted)
     }
 
+    /// Replaces a value, which vanishes after `lifetime`.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub(super) fn put_for(&self, name: &str, value: &[u8], lifetime: Duration) -> io::Result<()> {
+        let (record, _) = stored_record::encode(&self.keys, &self.value_name(name), value);
+        let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        let mut commands = redis::pipe();
+        let mut set = redis::cmd("SET");
+        set.arg(self.value_name(name)).arg(record).arg("PX").arg(millis);
+        commands.add_command(set).ignore();
+        commands.zadd(self.index_name(), name, now_millis()).ignore();
+        self.ask_all(commands)
+    }
+
+    /// Returns the names of the values that have not vanished.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub(super) fn present_names(&self) -> io::Result<Vec<String>> {
+        let (present, gone): (Vec<StoredItem>, Vec<StoredItem>) =
+            self.stored()?.into_iter().partition(|item| item.size > 0);
+        if !gone.is_empty() {
+            let mut commands = redis::pipe();
+            for item in gone {
+                commands.zrem(self.index_name(), item.name).ignore();
+            }
+            self.ask_all::<()>(commands)?;
+        }
+        Ok(present.into_iter().map(|item| item.name).collect())
+    }
+
     fn value_name(&self, name: &str) -> String {
         format!("{}:value:{name}", self.root)
     }
@@ -143,10 +175,9 @@ impl RedisStore {
         seconds: u64,
     ) -> io::Result<String> {
         let mut script = redis::cmd("EVAL");
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         script.arg(REPLACE).arg(2).arg(self.value_name(name)).arg(self.index_name());
         script.arg(FORM).arg(expected).arg(record);
-        script.arg(u64::try_from(millis).unwrap_or(u64::MAX)).arg(name).arg(seconds);
+        script.arg(now_millis()).arg(name).arg(seconds);
         let said: String = self.ask(script)?;
         match said.as_str() {
             "newer" => Err(unreadable(&RecordProblem::Newer(FORM + 1))),
@@ -320,6 +351,11 @@ impl Store for RedisStore {
     fn describe(&self, name: &str) -> String {
         format!("{} ({})", self.link.place(), self.value_name(name))
     }
+}
+
+fn now_millis() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn head_command(value_name: &str) -> Cmd {

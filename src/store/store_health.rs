@@ -50,3 +50,9 @@ impl StoreHealth {
         }
     }
 }
+
+impl fmt::Debug for StoreHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreHealth").field("outage", &self.outage()).finish_non_exhaustive()
+    }
+}

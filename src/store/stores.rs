@@ -7,6 +7,7 @@ use etcetera::BaseStrategy as _;
 use super::{
     FileStore, RedisStore, Store, StoreAddress, redis_link::RedisLink, store_health::StoreHealth,
 };
+use crate::base::SealingKeys;
 
 /// The stores of one installation, one for each kind of value.
 #[derive(Clone, Debug)]
@@ -23,11 +24,14 @@ pub(crate) struct Stores {
 pub(crate) struct SharedStores {
     link: Arc<RedisLink>,
     kinds: Vec<(&'static str, RedisStore)>,
+    replicas: RedisStore,
+    keys: SealingKeys,
 }
 
 const CATALOGS: &str = "catalogs";
 const LOADS: &str = "loads";
 const LOGINS: &str = "logins";
+const REPLICAS: &str = "replicas";
 
 impl Stores {
     /// Returns the stores of files below the user's directories for caches and for data. `None` if
@@ -55,12 +59,13 @@ impl Stores {
             (kind, RedisStore::new(link.clone(), address.keys.clone(), &address.prefix, kind))
         };
         let kinds = vec![kind(CATALOGS), kind(LOADS), kind(LOGINS)];
+        let (_, replicas) = kind(REPLICAS);
         let store = |at: usize| Arc::new(kinds[at].1.clone());
         Ok(Self {
             catalogs: store(0),
             loads: store(1),
             logins: store(2),
-            shared: Some(SharedStores { link, kinds }),
+            shared: Some(SharedStores { link, kinds, replicas, keys: address.keys.clone() }),
         })
     }
 }
@@ -80,6 +85,11 @@ impl SharedStores {
 
     pub(crate) fn health(&self) -> &Arc<StoreHealth> {
         self.link.health()
+    }
+
+    /// Returns the store in which replicas tell of themselves, and the keys that they share.
+    pub(super) fn replicas(&self) -> (RedisStore, SealingKeys) {
+        (self.replicas.clone(), self.keys.clone())
     }
 
     pub(super) fn link(&self) -> &Arc<RedisLink> {

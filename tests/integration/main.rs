@@ -49,6 +49,7 @@ mod profiles;
 mod real_servers;
 mod reload;
 mod remote;
+mod replicas;
 mod resources;
 mod script_commands;
 mod script_first_try;

@@ -189,7 +189,7 @@ impl ServedHost {
         let kept = KeptState {
             storage: stores.storage(Some(&source.file)),
             auth: stores.auth_with(Some(&source.file), &source.options, browser),
-            store: stores.health(),
+            shared: stores.shared().cloned(),
         };
         let served = ServedFleet::start(parsed, Some(source), kept, &state.services, &stop);
         let fleet = served.fleet().clone();

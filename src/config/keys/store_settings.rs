@@ -31,12 +31,18 @@ pub struct StoreSettings {
     /// system.
     #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
     pub store_certificates: Option<PathBuf>,
+    /// The address at which other machines with the same `store` reach this one, such as
+    /// `http://10.0.0.5:8080`; by default the one that it listens on. Requests that only this
+    /// machine can answer are forwarded there.
+    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
+    pub replica_url: Option<String>,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        let (store, store_keys, store_certificates) = Default::default();
-        Self { store, store_keys, store_prefix: "dormouse".to_owned(), store_certificates }
+        let (store, store_keys, store_certificates, replica_url) = Default::default();
+        let store_prefix = "dormouse".to_owned();
+        Self { store, store_keys, store_prefix, store_certificates, replica_url }
     }
 }
 
@@ -69,6 +75,12 @@ impl KeyGroup for StoreSettings {
                 problems.push((vec![key("storeKeys"), Step::Index(at)], message));
             }
         }
+        if let Some(url) = self.replica_url.as_deref().filter(|text| !is_open(text))
+            && !is_http(url)
+        {
+            let message = "expected \"http://HOST:PORT\", or https".to_owned();
+            problems.push((vec![key("replicaUrl")], message));
+        }
         if !is_prefix(&self.store_prefix) {
             let message = "expected letters, digits, \"-\", \"_\", \".\" and \":\"".to_owned();
             problems.push((vec![key("storePrefix")], message));
@@ -80,6 +92,11 @@ impl KeyGroup for StoreSettings {
 fn is_store(text: &str) -> bool {
     let has_scheme = |url: &Url| matches!(url.scheme(), "redis" | "rediss");
     Url::parse(text).is_ok_and(|url| has_scheme(&url) && url.has_host())
+}
+
+fn is_http(text: &str) -> bool {
+    let has_scheme = |url: &Url| matches!(url.scheme(), "http" | "https");
+    Url::parse(text).is_ok_and(|url| has_scheme(&url) && url.has_host() && url.query().is_none())
 }
 
 fn is_prefix(text: &str) -> bool {
@@ -108,6 +125,8 @@ mod tests {
             (json!({"storeKeys": ["short"]}), vec!["storeKeys", "0"]),
             (json!({"storePrefix": "a}b"}), vec!["storePrefix"]),
             (json!({"storePrefix": ""}), vec!["storePrefix"]),
+            (json!({"replicaUrl": "http://10.0.0.5:8080"}), vec![]),
+            (json!({"replicaUrl": "10.0.0.5:8080"}), vec!["replicaUrl"]),
         ] {
             let settings: StoreSettings = serde_json::from_value(written.clone()).unwrap();
             let problems = settings.problems(&written);

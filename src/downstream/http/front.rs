@@ -5,8 +5,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{locality::is_from_this_machine, principals::Principals, sessions::Sessions};
-use crate::{proxy::Fleet, store::StoreHealth};
+use super::{
+    guard::TokenHash, locality::is_from_this_machine, principals::Principals,
+    session_ticket::SessionTicket, sessions::Sessions,
+};
+use crate::{base::random_token, proxy::Fleet, store::Replicas, wire::Raw};
 
 /// The state that all request handlers share.
 pub(super) struct HttpFront {
@@ -15,8 +18,8 @@ pub(super) struct HttpFront {
     pub(super) principals: Principals,
     /// True if dormouse listens on a loopback address only.
     is_for_this_machine: bool,
-    /// The state of the store that several machines share, if there is one.
-    store: Option<Arc<StoreHealth>>,
+    /// The replicas that share a store with this process; `None` without a store.
+    pub(super) replicas: Option<Arc<Replicas>>,
     pub(super) tasks: TaskTracker,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
@@ -26,22 +29,35 @@ impl HttpFront {
     pub(super) fn new(
         fleet: Arc<Fleet>,
         address: SocketAddr,
-        store: Option<Arc<StoreHealth>>,
+        replicas: Option<Arc<Replicas>>,
     ) -> Self {
         Self {
             sessions: Sessions::new(fleet.settings().http.session_timeout),
             principals: Principals::default(),
             is_for_this_machine: address.ip().is_loopback(),
             fleet,
-            store,
+            replicas,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
     }
 
+    /// Returns the id of a new session. It has only characters that a header may carry (2025-11-25,
+    /// basic/transports, Session Management). `params`: those of `initialize`.
+    pub(super) fn new_session_id(
+        &self,
+        token_hash: TokenHash,
+        params: Option<&Raw>,
+        is_primed: bool,
+    ) -> String {
+        let Some(replicas) = &self.replicas else { return random_token::<24>() };
+        let ticket = SessionTicket::new(replicas.mark(), params, is_primed);
+        ticket.seal(replicas.keys(), token_hash)
+    }
+
     /// Returns the reason that the shared store cannot be used; `None` if it can, or there is none.
     pub(super) fn store_outage(&self) -> Option<String> {
-        self.store.as_ref()?.outage()
+        self.replicas.as_ref()?.health().outage()
     }
 
     /// Returns whether the user of the host that sent a request is at this machine, as far as the

@@ -102,6 +102,11 @@ impl TokenHash {
     fn of(token: &str) -> Self {
         Self(Some(Sha256::digest(token).into()))
     }
+
+    #[cfg(test)]
+    pub(super) fn of_test(token: &str) -> Self {
+        Self::of(token)
+    }
 }
 
 impl Guard {

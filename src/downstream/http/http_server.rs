@@ -13,7 +13,7 @@ use super::{
     root_paths::with_servers_at_root,
     routes::router,
 };
-use crate::{proxy::Fleet, store::StoreHealth};
+use crate::{proxy::Fleet, store::Replicas};
 
 /// Maximum time to answer requests in flight when dormouse shuts down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
@@ -25,8 +25,8 @@ pub(crate) struct HttpRoutes {
     pub api: Router,
     /// True if the endpoints of single servers are also at `/<name>/…`.
     pub serves_at_root: bool,
-    /// The state of the store that several machines share, if there is one.
-    pub store: Option<Arc<StoreHealth>>,
+    /// The replicas that share a store with this process; `None` without a store.
+    pub replicas: Option<Arc<Replicas>>,
 }
 
 /// Listens on an address.
@@ -49,12 +49,12 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api, serves_at_root, store } = routes;
+    let HttpRoutes { access, api, serves_at_root, replicas } = routes;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
-    let front = Arc::new(HttpFront::new(fleet, address, store));
+    let front = Arc::new(HttpFront::new(fleet, address, replicas));
     let plain = router(&front, guard_state, api);
     let app = if serves_at_root { with_servers_at_root(plain, &front) } else { plain };
     let expiring = {

@@ -11,9 +11,10 @@ use rmcp::model::ProtocolVersion;
 use super::{
     front::HttpFront,
     guard::TokenHash,
+    placement::reopen,
     post_response::{self, ExpectedAnswer},
     request::{PostedMessages, is_legacy, refusal, respond_with},
-    sessions::HttpSession,
+    sessions::{HttpSession, SessionNumbers},
     stream::{MessageStream, parse_event_id},
 };
 use crate::{
@@ -57,15 +58,17 @@ async fn open(
     token_hash: TokenHash,
     posted: PostedMessages,
 ) -> Response {
-    let version = posted.messages.iter().find_map(|message| match message {
-        Message::Request(request) => edit::get_str(request.params.as_ref()?, "protocolVersion"),
+    let params = posted.messages.iter().find_map(|message| match message {
+        Message::Request(request) => request.params.as_ref(),
         Message::Notification(_) | Message::Response(_) => None,
     });
+    let version = params.and_then(|params| edit::get_str(params, "protocolVersion"));
     // Only hosts of 2025-11-25 can read an event without data. An unknown revision is answered with
     // that one.
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
+    let id = front.new_session_id(token_hash, params, is_primed);
     front.fleet.use_profile(endpoint.profile.as_ref()).await;
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
@@ -74,7 +77,8 @@ async fn open(
     )
     .with_user(token_hash.user());
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
-    let session = HttpSession::new(token_hash, endpoint, is_primed, stop, attach);
+    let session =
+        HttpSession::new(SessionNumbers::of_new(id), token_hash, endpoint, is_primed, stop, attach);
     if let Some(surplus) = front.sessions.add(session.clone()) {
         tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
@@ -89,7 +93,7 @@ async fn open(
 /// Returns the session that a request names.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn find_session(
-    front: &HttpFront,
+    front: &Arc<HttpFront>,
     endpoint: &Endpoint,
     token_hash: TokenHash,
     headers: &HeaderMap,
@@ -101,6 +105,7 @@ fn find_session(
         return Err(refusal(StatusCode::BAD_REQUEST, None, message));
     };
     let session = front.sessions.find(id);
+    let session = session.or_else(|| reopen(front, id, endpoint, token_hash));
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
         session.token_hash == token_hash && session.endpoint.has_same_path(endpoint)
@@ -188,6 +193,10 @@ pub(super) fn get(
     let last = headers.get(request_headers::LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let (stream, after) = match last.map(parse_event_id) {
         None => (Some(session.general_stream()), None),
+        // What another replica had for the host is gone, and the host knows no other way to go on.
+        Some(Some((number, _))) if session.is_general_elsewhere(number) => {
+            (Some(session.general_stream()), None)
+        }
         Some(Some((number, event))) => {
             let stream = session.stream(number);
             (stream.filter(|stream| stream.reaches_back_to(event)), Some(event))

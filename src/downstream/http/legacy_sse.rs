@@ -17,7 +17,7 @@ use super::{
     guard::TokenHash,
     post_response,
     request::{self, refusal},
-    sessions::{HttpSession, SessionUseGuard},
+    sessions::{HttpSession, SessionNumbers, SessionUseGuard},
     stream::MessageStream,
 };
 use crate::{
@@ -43,9 +43,16 @@ pub(super) fn open(
         front.is_from_this_machine(request.headers(), request.version()),
     )
     .with_user(token_hash.user());
-    let session = HttpSession::new(token_hash, endpoint, false, front.stop.child_token(), |_| {
-        Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
-    });
+    // The session ends with its stream, and cannot be opened again.
+    let id = front.new_session_id(token_hash, None, false);
+    let session = HttpSession::new(
+        SessionNumbers::of_new(id),
+        token_hash,
+        endpoint,
+        false,
+        front.stop.child_token(),
+        |_| Session::attach(front.fleet.clone(), Peer::new(outbox), identity),
+    );
     // On shutdown the requests in flight are still answered before the stream ends.
     let (told, owner) = (front.stop.clone(), session.session.clone());
     let gone = CancellationToken::new();

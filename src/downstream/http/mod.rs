@@ -5,6 +5,7 @@
 //! the lifetime of sessions whose hosts are gone.
 
 mod connections;
+mod forwarding;
 mod front;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -15,11 +16,13 @@ mod legacy_sse;
 mod locality;
 mod modern;
 mod paths;
+mod placement;
 mod post_response;
 mod principals;
 mod request;
 mod root_paths;
 mod routes;
+mod session_ticket;
 mod sessions;
 mod stream;
 

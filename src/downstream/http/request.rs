@@ -12,6 +12,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+use bytes::Bytes;
+
 use crate::{
     protocol::{LEGACY_VERSIONS, Meta, error, request_headers},
     wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
@@ -27,6 +29,8 @@ pub(super) struct PostedMessages {
     pub(super) headers: HeaderMap,
     pub(super) version: Version,
     pub(super) accepts: AcceptedForms,
+    /// The content as it was received.
+    pub(super) body: Bytes,
 }
 
 /// The forms of an answer that the host can read.
@@ -91,6 +95,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
         return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body is incomplete"));
     };
     let body = body.map_err(|_| too_large())?;
+    let received = body.clone();
     let body = on_one_line(body);
     let is_batch = body.trim_ascii_start().first() == Some(&b'[');
     let mut messages = Vec::new();
@@ -98,7 +103,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
         messages.push(message.map_err(|invalid| refused_message(&invalid))?);
     }
     let (headers, version) = (parts.headers, parts.version);
-    Ok(PostedMessages { messages, is_batch, headers, version, accepts })
+    Ok(PostedMessages { messages, is_batch, headers, version, accepts, body: received })
 }
 
 fn refused_message(invalid: &InvalidMessage) -> Response {

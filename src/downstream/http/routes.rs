@@ -17,6 +17,7 @@ use super::{
     guard::{self, GuardState, TokenHash},
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
+    placement::{RequestHead, answer_elsewhere},
     request::{self, refusal},
     root_paths::OriginalUri,
 };
@@ -165,18 +166,26 @@ fn chosen_profile(
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
     // Set by the guard.
     let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
-    match *request.method() {
-        Method::POST => {
-            let posted =
-                request::read(request, front.fleet.settings().limits.max_message_bytes).await;
-            match posted {
-                Ok(posted) if posted.is_modern() => {
-                    modern::post(front, endpoint, token_hash, posted).await
-                }
-                Ok(posted) => legacy::post(front, endpoint, token_hash, posted).await,
-                Err(refused) => refused,
-            }
-        }
+    let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |written| &written.0);
+    let target = uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let head = RequestHead { method: request.method().clone(), target, token_hash };
+    if head.method == Method::POST {
+        let max_bytes = front.fleet.settings().limits.max_message_bytes;
+        let posted = match request::read(request, max_bytes).await {
+            Ok(posted) => posted,
+            Err(refused) => return refused,
+        };
+        let elsewhere = answer_elsewhere(front, &head, &posted.headers, Some(&posted)).await;
+        return match elsewhere {
+            Some(answer) => answer,
+            None if posted.is_modern() => modern::post(front, endpoint, token_hash, posted).await,
+            None => legacy::post(front, endpoint, token_hash, posted).await,
+        };
+    }
+    if let Some(answer) = answer_elsewhere(front, &head, request.headers(), None).await {
+        return answer;
+    }
+    match head.method {
         Method::GET => legacy::get(front, &endpoint, token_hash, request.headers()),
         Method::DELETE => legacy::delete(front, &endpoint, token_hash, request.headers()).await,
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),

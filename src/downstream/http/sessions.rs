@@ -13,12 +13,7 @@ use super::{
     guard::TokenHash,
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
-use crate::{
-    base::{Lock, random_token},
-    downstream::Session,
-    proxy::Endpoint,
-    wire::Outbox,
-};
+use crate::{base::Lock, downstream::Session, proxy::Endpoint, wire::Outbox};
 
 /// Maximum number of sessions; beyond it, the session that was unused for the longest time ends.
 const MAX_SESSIONS: usize = 10_000;
@@ -27,8 +22,10 @@ const MAX_SESSIONS: usize = 10_000;
 const MAX_STREAMS: usize = 16;
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// Number of the stream for messages that belong to no request.
-const GENERAL_STREAM: u64 = 0;
+/// The number of streams of one session at one replica. The numbers of the replica that opened it
+/// begin at 0, and those of a replica that opens it again at another multiple, so that a host that
+/// resumes a stream gets none of another replica.
+const STREAMS_OF_REPLICA: u64 = 1 << 32;
 
 pub(super) struct Sessions {
     by_id: Lock<HashMap<String, Arc<HttpSession>>>,
@@ -56,13 +53,32 @@ struct HttpSessionState {
     uses: SessionUse,
 }
 
+/// The id of a session, and the number of its stream for messages that belong to no request.
+pub(super) struct SessionNumbers {
+    pub(super) id: String,
+    pub(super) general_stream: u64,
+}
+
+impl SessionNumbers {
+    /// Returns the numbers of a new session.
+    pub(super) fn of_new(id: String) -> Self {
+        Self { id, general_stream: 0 }
+    }
+
+    /// Returns the numbers of a session that another replica has opened.
+    pub(super) fn of_reopened(id: String) -> Self {
+        let replica = u64::from(fastrand::u16(1..));
+        Self { id, general_stream: replica * STREAMS_OF_REPLICA }
+    }
+}
+
 impl HttpSessionState {
     /// Removes old abandoned streams; the newest stay for a host that resumes them.
     fn forget_old_streams(&mut self) {
         let (mut streams, mut bytes) = (0, 0);
         let mut kept: Vec<bool> = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter().rev() {
-            let is_abandoned = *number != GENERAL_STREAM && stream.is_abandoned();
+            let is_abandoned = !is_general(*number) && stream.is_abandoned();
             if is_abandoned {
                 streams += 1;
                 bytes += stream.outbox().waiting();
@@ -99,25 +115,24 @@ impl HttpSession {
     /// Creates a session for a host that has sent its handshake. `stop_general_stream` ends the
     /// general stream; `attach` gets that stream's outbox.
     pub(super) fn new(
+        numbers: SessionNumbers,
         token_hash: TokenHash,
         endpoint: Endpoint,
         is_primed: bool,
         stop_general_stream: CancellationToken,
         attach: impl FnOnce(Outbox) -> Arc<Session>,
     ) -> Arc<Self> {
+        let SessionNumbers { id, general_stream: general_stream_number } = numbers;
         let stop = CancellationToken::new();
         let general_stream =
-            MessageStream::resumable(stop_general_stream.clone(), GENERAL_STREAM, is_primed);
+            MessageStream::resumable(stop_general_stream.clone(), general_stream_number, is_primed);
         let session = attach(general_stream.outbox().clone());
         let uses = SessionUse::None { since: Instant::now() };
         let state = HttpSessionState {
-            streams: vec![(GENERAL_STREAM, general_stream)],
-            last_stream: GENERAL_STREAM,
+            streams: vec![(general_stream_number, general_stream)],
+            last_stream: general_stream_number,
             uses,
         };
-        // The id has only characters that a header may carry (2025-11-25, basic/transports, Session
-        // Management).
-        let id = random_token::<24>();
         let state = Lock::new(state);
         Arc::new(Self {
             session,
@@ -157,6 +172,12 @@ impl HttpSession {
         self.state.lock().streams[0].1.clone()
     }
 
+    /// Returns whether a stream is the one for general messages of another replica that has had
+    /// this session.
+    pub(super) fn is_general_elsewhere(&self, number: u64) -> bool {
+        is_general(number) && self.stream(number).is_none()
+    }
+
     pub(super) fn stream(&self, number: u64) -> Option<Arc<MessageStream>> {
         let state = self.state.lock();
         state.streams.iter().find(|(of, _)| *of == number).map(|(_, stream)| stream.clone())
@@ -186,6 +207,10 @@ impl HttpSession {
     }
 }
 
+fn is_general(number: u64) -> bool {
+    number.is_multiple_of(STREAMS_OF_REPLICA)
+}
+
 impl Sessions {
     pub(super) fn new(timeout: Duration) -> Self {
         Self { by_id: Lock::default(), timeout }
@@ -201,6 +226,12 @@ impl Sessions {
         let gone = surplus.flatten().and_then(|id| by_id.remove(&id));
         by_id.insert(session.id.clone(), session);
         gone
+    }
+
+    /// Adds a session unless there is one with its id. Returns the one that there is then.
+    pub(super) fn keep_first(&self, session: Arc<HttpSession>) -> Arc<HttpSession> {
+        let mut by_id = self.by_id.lock();
+        by_id.entry(session.id.clone()).or_insert(session).clone()
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {

@@ -88,8 +88,9 @@ struct Binding {
 }
 
 impl<T> States<T> {
-    pub(super) fn new() -> Self {
-        let prefix = format!("{STATE_PREFIX}{}.", random_token::<6>());
+    /// `mark`: a text that no other process has.
+    pub(super) fn new(mark: &str) -> Self {
+        let prefix = format!("{STATE_PREFIX}{mark}.");
         Self { prefix, waiting: Lock::default() }
     }
 
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn states_of_another_dormouse_are_passed_on() {
-        let (ours, theirs) = (States::<()>::new(), States::<()>::new());
+        let (ours, theirs) = (States::<()>::new("ours"), States::<()>::new("theirs"));
         let state = format!("{}x", theirs.prefix);
         let params = Raw::encode(&json!({"a": 1, "inputResponses": {}, "requestState": state}));
         assert_eq!(ours.taken_out_of(params.clone()), params);

@@ -31,6 +31,7 @@ const MAX_OWN_SEARCHES: usize = 1;
 type Table = Lock<ResultTable<Arc<KeptResult>>>;
 
 pub(in crate::proxy) struct KeptResults {
+    mark: String,
     table: Arc<Table>,
     hasher: RandomState,
     cuts: Arc<Semaphore>,
@@ -51,9 +52,11 @@ pub(in crate::proxy) struct Cut {
 /// Results that no session can read any more. Dropping them closes files, which may block.
 pub(in crate::proxy) type RemovedResults = Vec<Arc<KeptResult>>;
 
-impl Default for KeptResults {
-    fn default() -> Self {
+impl KeptResults {
+    /// `mark`: that of the fleet, with which all ids begin.
+    pub(in crate::proxy) fn new(mark: &str) -> Self {
         Self {
+            mark: mark.to_owned(),
             table: Arc::new(Lock::new(ResultTable::new(LIMITS))),
             hasher: RandomState::new(),
             cuts: Arc::new(Semaphore::new(MAX_CUTS)),
@@ -79,7 +82,7 @@ impl KeptResults {
         result: Raw,
     ) -> Option<Cut> {
         let permit = self.cuts.clone().acquire_owned().await.ok()?;
-        let (table, hasher) = (self.table.clone(), self.hasher.clone());
+        let (table, mark, hasher) = (self.table.clone(), self.mark.clone(), self.hasher.clone());
         let added = self.added.clone();
         let cutting = run_blocking(move || {
             // The work goes on if the host cancels its request.
@@ -90,7 +93,7 @@ impl KeptResults {
             if rules.saves_nothing(&content) {
                 return None;
             }
-            let id = keep(&table, &hasher, principal, &content);
+            let id = keep(&table, (&mark, &hasher), principal, &content);
             let preview = rules.compose(&content, id.as_deref());
             if id.is_some() {
                 added.notify_one();
@@ -154,7 +157,7 @@ impl KeptResults {
 /// room. May block.
 fn keep(
     table: &Table,
-    hasher: &RandomState,
+    (mark, hasher): (&str, &RandomState),
     principal: Principal,
     content: &Content,
 ) -> Option<String> {
@@ -171,7 +174,7 @@ fn keep(
     let kept = KeptResult::keep(content).inspect_err(
         |error| tracing::warn!(%error, "cannot keep a large result in a temporary file"),
     );
-    let (id, kept) = (random_token::<9>(), Arc::new(kept.ok()?));
+    let (id, kept) = (format!("{mark}{}", random_token::<9>()), Arc::new(kept.ok()?));
     let removed = table.lock().put(principal, id.clone(), (fingerprint, kept), Instant::now());
     drop(removed);
     Some(id)
@@ -183,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn searches_of_one_session_wait_for_each_other_and_leave_nothing_behind() {
-        let (results, one, other) = (KeptResults::default(), Principal::new(), Principal::new());
+        let (results, one, other) = (KeptResults::new("mark"), Principal::new(), Principal::new());
         let searching = results.own_searches(one).acquire_owned().await.unwrap();
         assert_eq!(results.own_searches(one).available_permits(), 0);
         assert_eq!(results.own_searches(other).available_permits(), 1);

@@ -65,6 +65,11 @@ impl HttpWire {
         wire
     }
 
+    /// Sends further requests to another address, with the same session.
+    pub fn move_to(&mut self, url: &str) {
+        url.clone_into(&mut self.url);
+    }
+
     pub fn session(&self) -> Option<String> {
         self.session.lock().unwrap().clone()
     }

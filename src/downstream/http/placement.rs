@@ -1,0 +1,136 @@
+//! The replica that answers a request: the one that has its session, or that has made an id in it.
+
+use std::sync::Arc;
+
+use axum::{
+    http::{HeaderMap, Method},
+    response::Response,
+};
+use bytes::Bytes;
+
+use super::{
+    forwarding::{NotReached, ReceivedRequest, forward, is_forwarded},
+    front::HttpFront,
+    guard::TokenHash,
+    request::PostedMessages,
+    session_ticket::SessionTicket,
+    sessions::{HttpSession, SessionNumbers},
+};
+use crate::{
+    catalog::Changes,
+    downstream::{HostIdentity, Session},
+    peer::Peer,
+    protocol::request_headers,
+    proxy::{Endpoint, Host as _},
+    store::{Home, Replicas},
+    wire::{Message, Raw},
+};
+
+/// Maximum number of bytes of a message that are searched for the mark of another replica.
+const MAX_SEARCHED_BYTES: usize = 1024 * 1024;
+
+/// All lists of a host.
+const ALL_LISTS: Changes = Changes { tools: true, resources: true, prompts: true };
+
+/// The line of a request, and the token of its sender.
+pub(super) struct RequestHead {
+    pub(super) method: Method,
+    /// The path and the query, as the host has written them.
+    pub(super) target: String,
+    pub(super) token_hash: TokenHash,
+}
+
+/// Has another replica answer a request that it has to answer. Returns `None` if this one has to.
+pub(super) async fn answer_elsewhere(
+    front: &HttpFront,
+    head: &RequestHead,
+    headers: &HeaderMap,
+    posted: Option<&PostedMessages>,
+) -> Option<Response> {
+    let replicas = front.replicas.as_ref()?;
+    let home = |replicas: &Replicas| home_of(front, replicas, head.token_hash, headers, posted);
+    if home(replicas) == Home::Here || is_forwarded(replicas.keys(), headers) {
+        return None;
+    }
+    let request = ReceivedRequest {
+        method: head.method.clone(),
+        target: head.target.clone(),
+        headers: headers.clone(),
+        body: posted.map(|posted| posted.body.clone()).unwrap_or_default(),
+    };
+    while let Home::At(replica) = home(replicas) {
+        match forward(replicas.keys(), &replica, request.clone()).await {
+            Ok(response) => return Some(response),
+            Err(NotReached) => replicas.note_unreachable(&replica),
+        }
+    }
+    None
+}
+
+fn home_of(
+    front: &HttpFront,
+    replicas: &Replicas,
+    token_hash: TokenHash,
+    headers: &HeaderMap,
+    posted: Option<&PostedMessages>,
+) -> Home {
+    if posted.is_some_and(PostedMessages::is_modern) {
+        let request = posted.and_then(|posted| posted.messages.first());
+        let Some(Message::Request(request)) = request else { return Home::Here };
+        let Some(params) = &request.params else { return Home::Here };
+        let searched = &params.as_bytes()[..params.as_bytes().len().min(MAX_SEARCHED_BYTES)];
+        let named =
+            replicas.find(|other| memchr::memmem::find(searched, other.as_bytes()).is_some());
+        return named.map_or(Home::Here, Home::At);
+    }
+    let id = headers.get(request_headers::SESSION_ID).and_then(|id| id.to_str().ok());
+    let Some(id) = id.filter(|id| front.sessions.find(id).is_none()) else { return Home::Here };
+    let ticket = SessionTicket::open(replicas.keys(), token_hash, id);
+    ticket.map_or(Home::Here, |ticket| replicas.home_of(&ticket.mark, ticket.key.as_bytes()))
+}
+
+/// Opens the session of a replica that is gone again, as far as its id tells. `None` if the id is
+/// not of another replica, or does not tell enough.
+pub(super) fn reopen(
+    front: &Arc<HttpFront>,
+    id: &str,
+    endpoint: &Endpoint,
+    token_hash: TokenHash,
+) -> Option<Arc<HttpSession>> {
+    let replicas = front.replicas.as_ref()?;
+    let ticket = SessionTicket::open(replicas.keys(), token_hash, id)?;
+    // A session of this replica has ended.
+    let is_foreign = ticket.mark != replicas.mark();
+    let params = ticket.params.filter(|_| is_foreign)?;
+    let params = Raw::parse(Bytes::from(params)).ok()?;
+    // A service of several replicas has no user at its machines.
+    let identity =
+        HostIdentity::of_single_session(endpoint.clone(), false).with_user(token_hash.user());
+    // The host may still answer questions of the other replica, which must not be taken for answers
+    // to questions of this one.
+    let last_id = u64::from(fastrand::u32(..)) << 16;
+    let attach = |outbox| {
+        let peer = Peer::counting_from(last_id, outbox);
+        let session = Session::attach(front.fleet.clone(), peer, identity);
+        session.resume(&params);
+        session
+    };
+    let stop = front.stop.child_token();
+    let session = HttpSession::new(
+        SessionNumbers::of_reopened(id.to_owned()),
+        token_hash,
+        endpoint.clone(),
+        ticket.is_primed,
+        stop,
+        attach,
+    );
+    let kept = front.sessions.keep_first(session.clone());
+    if Arc::ptr_eq(&kept, &session) {
+        tracing::info!("a session of another replica continues here");
+        // The lists may differ, and the host has no other way to learn of it.
+        session.session.announce(ALL_LISTS);
+    } else {
+        front.tasks.spawn(async move { session.end().await });
+    }
+    Some(kept)
+}

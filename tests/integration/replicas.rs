@@ -1,0 +1,192 @@
+//! Several replicas of one service: hosts reach any of them with each request.
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, text_of,
+};
+
+/// Replicas with the servers `a` and `b`, and their store.
+struct Service {
+    redis: Redis,
+    /// The directory of all replicas, so that their servers are the same.
+    home: tempfile::TempDir,
+    replicas: Vec<Program>,
+}
+
+impl Service {
+    /// Starts three replicas; `None` on a machine without Redis.
+    async fn start() -> Option<Self> {
+        let redis = Redis::start().await?;
+        let home = tempfile::tempdir().unwrap();
+        let mut service = Self { redis, home, replicas: Vec::new() };
+        for _ in 0..3 {
+            service.replicas.push(service.replica());
+        }
+        for replica in &service.replicas {
+            replica.url("/mcp").await;
+        }
+        service.wait_for_beats().await;
+        Some(service)
+    }
+
+    fn replica(&self) -> Program {
+        let servers = [Server::lazy("a"), Server::lazy("b").set("maxResultBytes", 2000)];
+        let proxy = Proxy::with(servers).at_home(self.home.path()).set("store", self.redis.url());
+        proxy.set("storeKeys", json!([STORE_KEY])).set("authTokens", json!(["t"])).start_http()
+    }
+
+    /// Waits until every replica has told of itself and read what the others have told.
+    async fn wait_for_beats(&self) {
+        let count = || async {
+            let names = self.redis.names().await;
+            let beats = names.iter().filter(|name| name.contains(":replicas}:1:value"));
+            beats.count()
+        };
+        let all = async { while count().await < self.replicas.len() {} };
+        tokio::time::timeout(PATIENCE, all).await.expect("they tell of themselves");
+        for replica in &self.replicas {
+            replica.logged("sees 2 other replicas").await;
+        }
+    }
+
+    async fn url(&self, replica: usize) -> String {
+        self.replicas[replica].url("/mcp").await
+    }
+
+    async fn host(&self, replica: usize) -> Host {
+        Host::over_http(&self.url(replica).await, &[("authorization", "Bearer t")])
+    }
+
+    async fn legacy_host(&self, replica: usize) -> Host {
+        let mut host = self.host(replica).await;
+        host.initialize(json!({"elicitation": {}})).await;
+        host
+    }
+
+    async fn move_to(&self, host: &mut Host, replica: usize) {
+        host.http_mut().move_to(&self.url(replica).await);
+    }
+
+    /// Returns the number of processes of a server that all replicas together have started.
+    fn started(&self, server: &str) -> usize {
+        self.replicas[0].started(server).len()
+    }
+}
+
+async fn echo(host: &mut Host, text: &str) -> String {
+    text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
+}
+
+#[tokio::test]
+async fn session_is_answered_by_its_replica_whichever_is_asked() {
+    let Some(service) = Service::start().await else { return };
+    let mut host = service.legacy_host(0).await;
+    for (at, replica) in [0, 1, 2, 1, 0].into_iter().enumerate() {
+        service.move_to(&mut host, replica).await;
+        let text = format!("payload {at}");
+        assert!(echo(&mut host, &text).await.contains(&text));
+    }
+    assert_eq!(service.started("a"), 1);
+    // The question of a server is answered through another replica than the call.
+    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    let call = json!({"name": "use_tool", "arguments": {
+        "tool_name": "a/ask", "tool_input": question,
+    }});
+    service.move_to(&mut host, 1).await;
+    let id = host.send("tools/call", call).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    service.move_to(&mut host, 2).await;
+    host.reply(&question, json!({"action": "accept", "content": {"name": "n"}})).await;
+    let answer = host.answer(id).await;
+    assert!(text_of(&answer["result"]).contains("accept"), "{answer}");
+    assert_eq!(host.http().delete().await, 204);
+    service.move_to(&mut host, 0).await;
+    assert_eq!(host.http().delete().await, 404, "the session has ended everywhere");
+}
+
+#[tokio::test]
+async fn session_of_a_killed_replica_continues_at_another() {
+    let Some(mut service) = Service::start().await else { return };
+    let mut hosts = Vec::new();
+    for _ in 0..8 {
+        let mut host = service.legacy_host(0).await;
+        assert!(echo(&mut host, "before").await.contains("before"));
+        hosts.push(host);
+    }
+    service.replicas[0].signal(Signal::SIGKILL);
+    service.replicas[0].exit().await;
+    for (at, host) in hosts.iter_mut().enumerate() {
+        let session = host.http().session();
+        for turn in 0..4 {
+            service.move_to(host, 1 + (at + turn) % 2).await;
+            let text = format!("payload {at} {turn}");
+            assert!(echo(host, &text).await.contains(&text));
+        }
+        assert_eq!(host.http().session(), session);
+        // The stream is opened anew, and tells that the lists may differ.
+        host.http_mut().listen(Some("0-7"));
+        host.notification("notifications/tools/list_changed").await;
+    }
+    // A token that the session was not opened with finds no session.
+    let id = hosts[0].http().session().unwrap();
+    let asked = crate::support::http_client().post(service.url(1).await);
+    let asked = asked.header("mcp-session-id", id).header("content-type", "application/json");
+    let asked = asked.body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    assert_eq!(asked.send().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn retry_and_result_find_the_replica_that_has_them() {
+    let Some(service) = Service::start().await else { return };
+    let mut host = service.host(0).await.into_modern();
+    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    let call = json!({"name": "use_tool", "arguments": {
+        "tool_name": "a/ask", "tool_input": question,
+    }});
+    let declared = json!({"elicitation": {}});
+    let asked = host.request_as("tools/call", call.clone(), &declared).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let mut retry = call;
+    retry["requestState"] = asked["requestState"].clone();
+    retry["inputResponses"] = json!({"q1": {"action": "accept", "content": {"name": "n"}}});
+    service.move_to(&mut host.0, 1).await;
+    let done = host.request_as("tools/call", retry, &declared).await;
+    assert!(text_of(&done).contains("accept"), "{done}");
+    assert_eq!(service.started("a"), 1);
+
+    let long = "x".repeat(5000);
+    let cut = use_tool(&mut host, "b/echo", json!({"text": long})).await;
+    let cut = cut.to_string();
+    let (_, id) = cut.split_once("dormouse://results/").unwrap_or_else(|| panic!("{cut}"));
+    let id: String = id.chars().take(24).collect();
+    for replica in [0, 1, 2] {
+        service.move_to(&mut host.0, replica).await;
+        let read = json!({"uri": format!("dormouse://results/{id}")});
+        let read = host.request("resources/read", read).await;
+        assert!(read["contents"][0]["text"].as_str().unwrap().contains("xxxx"), "{read}");
+    }
+}
+
+async fn use_tool(host: &mut ModernHost, name: &str, input: Value) -> Value {
+    host.call("use_tool", json!({"tool_name": name, "tool_input": input})).await
+}
+
+#[tokio::test]
+async fn load_at_one_replica_is_a_load_at_all() {
+    let Some(service) = Service::start().await else { return };
+    let mut hosts = Vec::new();
+    for replica in 0..3 {
+        hosts.push(service.legacy_host(replica).await);
+    }
+    hosts[0].load("a").await;
+    for host in &mut hosts[1..] {
+        host.notification("notifications/tools/list_changed").await;
+        let description = host.description().await;
+        assert!(description.contains("- b:") && !description.contains("- a:"), "{description}");
+    }
+    assert_eq!(service.started("a"), 1, "the others wait for a call");
+    assert!(echo(&mut hosts[2], "here").await.contains("here"));
+    assert_eq!(service.started("a"), 2);
+}
