@@ -20,6 +20,7 @@
 //!   process or HTTP exchange that carries its connection.
 //! - [`peer`]: a JSON-RPC peer over any wire.
 //! - [`auth`]: logins: how tokens for servers are obtained, stored and renewed.
+//! - [`identity`]: the people behind hosts over HTTP, by their access tokens.
 //! - [`protocol`]: the two eras of MCP as pure functions.
 //! - [`wire`]: a message as an envelope and raw JSON text; framing by lines and by events.
 //! - [`store`]: what outlives a process: values by name, behind one trait.
@@ -52,6 +53,7 @@ mod downstream;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod identity;
 mod peer;
 mod policy;
 mod protocol;

@@ -21,9 +21,10 @@ use crate::{
     config::{HttpSettings, ParsedConfig},
     control,
     downstream::{
-        http::{self, HttpAccess, HttpRoutes},
+        http::{self, HttpAccess, HttpRoutes, ProtectedResource},
         only_host::{self, HostLink},
     },
+    identity::Issuers,
     proxy::Fleet,
     store::{Replicas, SharedStores},
     upstream::ProcessServices,
@@ -186,6 +187,15 @@ async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
     Err(problem).with_context(|| format!("cannot listen on {addresses:?}"))
 }
 
+/// Returns the identity providers of the config with the public address; `None` without any.
+fn protected_resource(settings: &HttpSettings) -> std::io::Result<Option<Arc<ProtectedResource>>> {
+    let public_url = settings.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
+    let audiences = public_url.iter().flat_map(|url| [url.clone(), format!("{url}/mcp")]);
+    let audiences: Vec<String> = audiences.collect();
+    let issuers = Issuers::new(&settings.issuers, &audiences).map_err(std::io::Error::other)?;
+    Ok(issuers.map(|issuers| Arc::new(ProtectedResource { issuers, public_url })))
+}
+
 async fn serve_http(
     fleet: Arc<Fleet>,
     listener: TcpListener,
@@ -193,19 +203,26 @@ async fn serve_http(
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
-    let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } =
-        fleet.settings().http.clone();
+    let settings = fleet.settings().http.clone();
+    let resource = protected_resource(&settings)?;
+    let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } = settings;
     // Also generated if the config has tokens, since a reload may remove these.
     let fallback = (!address.ip().is_loopback()).then(random_token::<32>);
     // If single servers have tokens of their own, no token may give access to all servers.
     if let Some(token) = &fallback
         && auth_tokens.is_empty()
+        && resource.is_none()
         && fleet.tokens_of_servers().is_empty()
     {
         errln!("dormouse: no authTokens configured; hosts must send this bearer token: {token}");
     }
-    let access =
-        HttpAccess { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };
+    let access = HttpAccess {
+        fallback,
+        api_tokens,
+        hosts: allowed_hosts,
+        origins: allowed_origins,
+        resource,
+    };
     errln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, routes(access), stop).await
 }

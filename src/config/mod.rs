@@ -65,9 +65,9 @@ pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
-    AlwaysLoad, CallLogging, Grant, HttpSettings, Isolation, Limits, ListSettings, Listing, Loads,
-    Pin, PolicyRule, Protocol, ResultLimit, SavedScript, ServerSettings, Startup, StoreSettings,
-    Surface, ToolHints, Verdict,
+    AlwaysLoad, CallLogging, Grant, HttpSettings, IntrospectionEntry, Isolation, IssuerEntry,
+    Limits, ListSettings, Listing, Loads, Pin, PolicyRule, Protocol, ResultLimit, SavedScript,
+    ServerSettings, Startup, StoreSettings, Surface, ToolHints, Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;
@@ -81,7 +81,7 @@ pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use rule_exception::RuleException;
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
-pub(crate) use settings::{LaunchFacts, Settings, Wrapping};
+pub(crate) use settings::{LaunchFacts, PermittedProfiles, Settings, Wrapping};
 pub(crate) use sharing::LaunchIdentity;
 pub(crate) use tools::{ToolChoice, ToolRules};
 pub(crate) use toolset::{OfferExtent, ProposedToolset, Toolset};

@@ -117,6 +117,9 @@ pub(crate) fn reference() -> String {
         ("Parts of a server: `features`", &schema["$defs"]["Features"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["Timeouts"]),
         ("A profile: `profiles.<name>`", &schema["$defs"]["Profile"]),
+        ("An identity provider: `issuers[]`", &schema["$defs"]["IssuerEntry"]),
+        ("Introspection: `issuers[].introspection`", &schema["$defs"]["IntrospectionEntry"]),
+        ("A group: `groups.<name>`", &schema["$defs"]["GroupEntry"]),
         ("A saved script: `scripts.<name>`", &schema["$defs"]["SavedScript"]),
     ] {
         text.push_str(&format!(

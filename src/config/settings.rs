@@ -1,7 +1,7 @@
 //! The settings for all servers, and their change while dormouse runs.
 
 use super::{
-    PolicyRule, Profiles, Surface, UserCommands,
+    PolicyRule, ProfileName, Profiles, Surface, UserCommands,
     keys::{
         DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
         StoreSettings, TelemetrySettings,
@@ -53,11 +53,40 @@ pub enum Wrapping {
     Exclusive,
 }
 
+/// The profiles that a person may choose.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PermittedProfiles {
+    /// All of them, and everything without a profile.
+    Any,
+    None,
+    /// One of these; the first one if the person chooses none.
+    These(Vec<ProfileName>),
+}
+
 impl Settings {
     /// Sets the surface of hosts that name none, whatever their profile is.
     pub(crate) fn set_surface(&mut self, surface: Surface) {
         self.lists.surface = surface;
         self.profiles.ignore_surfaces();
+    }
+
+    /// Returns the profiles that a person with these groups may choose.
+    pub(crate) fn profiles_of(&self, groups: &[String]) -> PermittedProfiles {
+        if self.http.groups.is_empty() {
+            return PermittedProfiles::Any;
+        }
+        let of_person = self.http.groups.iter().filter(|(name, _)| groups.contains(name));
+        let mut permitted = Vec::new();
+        let mut has_group = false;
+        for (_, group) in of_person {
+            has_group = true;
+            if group.profiles.is_empty() {
+                return PermittedProfiles::Any;
+            }
+            let named = group.profiles.iter().filter_map(|name| self.profiles.named(name).ok());
+            permitted.extend(named);
+        }
+        if has_group { PermittedProfiles::These(permitted) } else { PermittedProfiles::None }
     }
 
     /// Returns these settings as a running dormouse can adopt them in place of `now`, and the keys

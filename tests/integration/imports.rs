@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     (
         "cli",
         &[
@@ -17,6 +17,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
             "surface",
             "policy",
             "script",
+            "identity",
             "upstream",
             "peer",
             "auth",
@@ -36,8 +37,8 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     (
         "downstream",
         &[
-            "proxy", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "store",
-            "base",
+            "proxy", "upstream", "peer", "auth", "identity", "protocol", "wire", "catalog",
+            "config", "store", "base",
         ],
     ),
     (
@@ -52,6 +53,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("surface", &["policy", "catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),
+    ("identity", &["wire", "config", "base"]),
     ("auth", &["protocol", "wire", "config", "store", "base"]),
     ("catalog", &["config", "protocol", "wire", "store", "base"]),
     ("protocol", &["wire", "base"]),

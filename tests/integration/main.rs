@@ -43,6 +43,7 @@ mod operating;
 mod own_config;
 mod packaging;
 mod page;
+mod people;
 mod policy;
 mod policy_spellings;
 mod profiles;

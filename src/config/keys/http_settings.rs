@@ -1,6 +1,6 @@
 //! The keys about hosts that connect over HTTP.
 
-use std::{net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::{
-    KeyGroup, KeyProblem,
+    GroupEntry, IssuerEntry, KeyGroup, KeyProblem,
+    access_entries::is_secure,
     key_class::{AT_NEXT_START, AT_ONCE},
 };
 use crate::config::{
@@ -51,12 +52,25 @@ pub struct HttpSettings {
     #[serde(with = "duration::text")]
     #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
     pub session_timeout: Duration,
+    /// The URL at which hosts reach dormouse, without a path of an endpoint, such as
+    /// `https://mcp.example.com`. Access tokens are for it, and browsers return to it.
+    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
+    pub public_url: Option<String>,
+    /// The identity providers whose access tokens open the endpoints of hosts, in addition to
+    /// `authTokens`: see docs/reference/people.md.
+    #[schemars(extend("x-class" = AT_NEXT_START.secret().expanded()))]
+    pub issuers: Vec<IssuerEntry>,
+    /// What people may use, by the groups that their tokens name. Without any, everything is open
+    /// to all of them; otherwise a person without a group gets nothing.
+    #[schemars(extend("x-class" = AT_ONCE))]
+    pub groups: BTreeMap<String, GroupEntry>,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
         let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
         let (trusted_proxies, listen) = Default::default();
+        let (public_url, issuers, groups) = Default::default();
         // A host may stay open overnight; its state here is small.
         let session_timeout = Duration::from_hours(24);
         Self {
@@ -67,6 +81,9 @@ impl Default for HttpSettings {
             trusted_proxies,
             listen,
             session_timeout,
+            public_url,
+            issuers,
+            groups,
         }
     }
 }
@@ -87,6 +104,13 @@ impl KeyGroup for HttpSettings {
             if is_valid && tokens.iter().any(|token| token.trim().is_empty()) {
                 problems.push((vec![key(name)], "a token must not be blank".to_owned()));
             }
+        }
+        let url = self.public_url.as_deref().filter(|url| !is_secure(url));
+        if url.is_some() {
+            problems.push((vec![key("publicUrl")], "expected an https URL".to_owned()));
+        }
+        for (at, issuer) in self.issuers.iter().enumerate() {
+            problems.extend(issuer.problems(at, self.public_url.is_some()));
         }
         if let Some(address) = self.listen.as_deref().filter(|text| !is_address(text)) {
             problems.extend(expected(address, vec![key("listen")], ADDRESS));

@@ -4,6 +4,7 @@
 //! The keys of the file as a whole are in groups, each a [`KeyGroup`] that the validated config
 //! contains as it is.
 
+mod access_entries;
 mod all_keys;
 mod daemon_settings;
 mod features;
@@ -27,6 +28,7 @@ mod telemetry_settings;
 mod toolset_entry;
 mod unlimited;
 
+pub(crate) use access_entries::{GroupEntry, IntrospectionEntry, IssuerEntry};
 pub(super) use all_keys::is_secret;
 #[cfg(test)]
 pub(super) use all_keys::keys_of_server;

@@ -7,7 +7,10 @@ use serde::Deserialize;
 
 use serde_json::Value;
 
-use super::{KeyProblem, PolicyRule, Profile, key_class::AT_ONCE, policy_rule};
+use super::{
+    KeyProblem, PolicyRule, Profile, access_entries::unknown_profiles, key_class::AT_ONCE,
+    policy_rule,
+};
 use crate::config::key_path::keys;
 
 /// The config of dormouse: one MCP server in front of many.
@@ -35,6 +38,7 @@ impl RootEntry {
     /// Returns the problems of the lists of rules. `written` is the root.
     pub(in crate::config) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
         let mut problems = policy_rule::problems(&written["policy"], None);
+        problems.extend(unknown_profiles(&written["groups"], &written["profiles"]));
         for name in self.profiles.keys() {
             let base = keys(["profiles", name]);
             let of_profile = policy_rule::problems(&written["profiles"][name]["policy"], None);

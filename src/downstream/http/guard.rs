@@ -21,10 +21,11 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
-use super::{paths::PathScope, request::refusal};
+use super::{paths::PathScope, protected_resource::ProtectedResource, request::refusal};
 use crate::{
     base::Lock,
     config::is_loopback,
+    identity::Person,
     proxy::{Fleet, User},
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct HttpAccess {
     pub hosts: Vec<String>,
     /// Allowed origins, in addition to loopback ones.
     pub origins: Vec<String>,
+    /// The identity providers whose tokens open the endpoints of hosts; `None` if there are none.
+    pub resource: Option<Arc<ProtectedResource>>,
 }
 
 pub(super) struct Guard {
@@ -95,6 +98,11 @@ impl RefusalLog {
 pub(super) struct TokenHash(Option<[u8; 32]>);
 
 impl TokenHash {
+    /// Returns the value that all tokens of a person have in common.
+    fn of_person(person: &Person) -> Self {
+        Self(Some(person.fingerprint()))
+    }
+
     pub(super) fn user(self) -> User {
         User(self.0)
     }
@@ -112,6 +120,11 @@ impl TokenHash {
 impl Guard {
     pub(super) fn new(access: HttpAccess, address: SocketAddr) -> Self {
         Self { access, address, usual_hosts: usual_hosts(address) }
+    }
+
+    /// Returns the identity providers, and the public address of the endpoints.
+    pub(super) fn resource(&self) -> Option<Arc<ProtectedResource>> {
+        self.access.resource.clone()
     }
 
     /// Returns whether `Host` is a loopback name, the own address or an allowed name. This prevents
@@ -180,6 +193,7 @@ impl Guard {
             // close it too.
             PathScope::AllServers => (<&[String]>::default(), !server_tokens.is_empty()),
         };
+        let is_closed = is_closed || self.access.resource.is_some();
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
         if tokens.is_empty() && own_tokens.is_empty() && !is_closed {
             return Some(TokenHash(None));
@@ -200,15 +214,11 @@ fn matching_token<'a>(
     headers: &HeaderMap,
     tokens: impl Iterator<Item = &'a String>,
 ) -> Option<TokenHash> {
-    let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, shown) = shown.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
+    let shown = bearer_token(headers)?;
     let mut found = None;
     // All tokens are compared, so that the time taken does not reveal which one matches.
     for token in tokens {
-        if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
+        if bool::from(token.as_bytes().ct_eq(shown.as_bytes())) {
             found = Some(TokenHash::of(token));
         }
     }
@@ -255,24 +265,70 @@ pub(super) async fn authorize(
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    let is_api = scope == PathScope::Api;
-    if is_api && guard.access.api_tokens.is_empty() {
+    if scope == PathScope::Api && guard.access.api_tokens.is_empty() {
         let message = "the API is closed while the config has no apiTokens";
         return with_cors(refused(&scope, StatusCode::FORBIDDEN, message), origin);
     }
     // Read for each request, because a reload may change them.
     let server_tokens = state.fleet.tokens_of_servers();
     let tokens = state.fleet.settings().http.auth_tokens.clone();
-    let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) else {
-        state.refusals.note(path);
-        let key = if is_api { "apiTokens" } else { "authTokens" };
-        let message = format!("a bearer token is required; see {key}");
-        let mut refused = refused(&scope, StatusCode::UNAUTHORIZED, &message);
-        refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        return with_cors(refused, origin);
+    if let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) {
+        request.extensions_mut().insert(token_hash);
+        return with_cors(next.run(request).await, origin);
+    }
+    match owner_of_token(guard, &scope, headers, path).await {
+        Ok(person) => {
+            let extensions = request.extensions_mut();
+            extensions.insert(TokenHash::of_person(&person));
+            extensions.insert(person);
+            with_cors(next.run(request).await, origin)
+        }
+        Err(refused) => {
+            state.refusals.note(path);
+            with_cors(refused, origin)
+        }
+    }
+}
+
+/// Returns the owner of the access token of a request.
+///
+/// # Errors
+/// The response that refuses the request.
+async fn owner_of_token(
+    guard: &Guard,
+    scope: &PathScope<'_>,
+    headers: &HeaderMap,
+    path: &str,
+) -> Result<Arc<Person>, Response> {
+    let is_for_people = matches!(scope, PathScope::Server(_) | PathScope::AllServers);
+    let resource = guard.access.resource.as_ref().filter(|_| is_for_people);
+    let refused_with = |status, message: &str, challenge| {
+        let mut refused = refused(scope, status, message);
+        refused.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        refused
     };
-    request.extensions_mut().insert(token_hash);
-    with_cors(next.run(request).await, origin)
+    let Some(resource) = resource else {
+        let key = if *scope == PathScope::Api { "apiTokens" } else { "authTokens" };
+        let message = format!("a bearer token is required; see {key}");
+        let bearer = HeaderValue::from_static("Bearer");
+        return Err(refused_with(StatusCode::UNAUTHORIZED, &message, bearer));
+    };
+    let Some(token) = bearer_token(headers) else {
+        let message = "a bearer token is required";
+        let challenge = resource.challenge(path, None);
+        return Err(refused_with(StatusCode::UNAUTHORIZED, message, challenge));
+    };
+    resource.issuers.owner(token).await.map_err(|problem| {
+        let challenge = resource.challenge(path, Some(&problem));
+        refused_with(ProtectedResource::status(&problem), &problem.to_string(), challenge)
+    })
+}
+
+/// Returns the bearer token of a request.
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let shown = only_value(headers, &AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = shown.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Adds the CORS headers that let a page of an allowed origin read the response.
@@ -300,6 +356,7 @@ mod tests {
         let access = HttpAccess {
             api_tokens: Vec::new(),
             fallback: None,
+            resource: None,
             hosts: vec!["mcp.example.com".to_owned()],
             origins: vec!["https://app.example.com".to_owned()],
         };

@@ -18,11 +18,13 @@ use super::{
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     placement::{RequestHead, answer_elsewhere},
+    protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, refusal},
     root_paths::OriginalUri,
 };
 use crate::{
-    config::{ProfileName, Surface},
+    config::{PermittedProfiles, ProfileName, Surface},
+    identity::Person,
     proxy::{Endpoint, EndpointChoice},
 };
 
@@ -30,6 +32,7 @@ use crate::{
 const PROFILE_HEADER: &str = "dormouse-profile";
 
 pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> Router {
+    let resource = guard_state.guard.resource();
     let router = Router::new()
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp))
@@ -39,6 +42,10 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         .route("/servers/{name}/messages", post(legacy_sse::message))
         .merge(api.with_state(()))
         .layer(middleware::from_fn_with_state(guard_state, guard::authorize));
+    let router = match resource {
+        Some(resource) => router.merge(metadata_routes(&resource)),
+        None => router,
+    };
     // Health checks need neither a token nor a known host name.
     let router = LIVENESS_CHECKS
         .iter()
@@ -46,6 +53,18 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
     let router =
         READINESS_CHECKS.iter().fold(router, |router, path| router.route(path, get(readiness)));
     router.with_state(front.clone())
+}
+
+/// Returns the routes of what tells hosts where to get a token, which needs none itself.
+fn metadata_routes(resource: &Arc<ProtectedResource>) -> Router<Arc<HttpFront>> {
+    let (of_all, of_path) = (resource.clone(), resource.clone());
+    let answer_of_path = move |Path(path): Path<String>| {
+        let answer = of_path.metadata(&format!("/{path}"));
+        async move { answer }
+    };
+    Router::new()
+        .route(METADATA_PATH, get(move || async move { of_all.metadata("") }))
+        .route(&format!("{METADATA_PATH}/{{*path}}"), get(answer_of_path))
 }
 
 /// The query of a readiness check.
@@ -87,7 +106,7 @@ async fn mcp(
     Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    match resolve_endpoint(&front, name, &options, request.headers()) {
+    match resolve_endpoint(&front, name, &options, &request) {
         Ok(endpoint) => dispatch(&front, endpoint, request).await,
         Err(refused) => refused,
     }
@@ -103,7 +122,7 @@ async fn sse(
     let written = request.extensions().get::<OriginalUri>();
     let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
-    match resolve_endpoint(&front, name, &options, request.headers()) {
+    match resolve_endpoint(&front, name, &options, &request) {
         Ok(endpoint) => {
             front.fleet.use_profile(endpoint.profile.as_ref()).await;
             legacy_sse::open(&front, endpoint, &messages, &request)
@@ -119,10 +138,14 @@ fn resolve_endpoint(
     front: &HttpFront,
     server: Option<Path<String>>,
     options: &EndpointQuery,
-    headers: &HeaderMap,
+    request: &Request,
 ) -> Result<Endpoint, Response> {
     let surface = options.surface.as_deref().map(surface).transpose()?;
-    let profile = chosen_profile(front, options, headers)?;
+    let profile = chosen_profile(front, options, request.headers())?;
+    let profile = match request.extensions().get::<Arc<Person>>() {
+        Some(person) => permitted_profile(front, person, profile)?,
+        None => profile,
+    };
     let choice = EndpointChoice { surface, profile };
     match server {
         None => Ok(front.fleet.endpoint(choice)),
@@ -161,6 +184,27 @@ fn chosen_profile(
     };
     let named = |name| front.fleet.settings().profiles.named(name);
     name.map(named).transpose().map_err(|error| refused(&error.to_string()))
+}
+
+/// Returns the profile of a person: the chosen one if a group of the person permits it, or else the
+/// first one of these groups, in the order of their names.
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+fn permitted_profile(
+    front: &HttpFront,
+    person: &Person,
+    chosen: Option<ProfileName>,
+) -> Result<Option<ProfileName>, Response> {
+    let settings = front.fleet.settings();
+    let refused = |message: &str| refusal(StatusCode::FORBIDDEN, None, message);
+    match settings.profiles_of(&person.groups) {
+        PermittedProfiles::Any => Ok(chosen),
+        PermittedProfiles::None => Err(refused("no group of the token may use this service")),
+        PermittedProfiles::These(permitted) => match chosen {
+            None => Ok(permitted.into_iter().next()),
+            Some(chosen) if permitted.contains(&chosen) => Ok(Some(chosen)),
+            Some(_) => Err(refused("no group of the token may use this profile")),
+        },
+    }
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {

@@ -1,0 +1,115 @@
+//! The keys about people: `issuers` and `groups`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+
+use super::KeyProblem;
+use crate::config::{is_loopback, key_path::Step};
+
+/// An identity provider whose access tokens are accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub struct IssuerEntry {
+    /// The name of the provider, as tokens have it in `iss`: a URL.
+    pub issuer: String,
+    /// The names of this service in `aud`, of which a token must have one; by default `publicUrl`,
+    /// and `publicUrl` with `/mcp`.
+    pub audience: Vec<String>,
+    /// Scopes that a token must have.
+    pub scopes: Vec<String>,
+    /// The claim with the groups of a person. Dots lead into objects: `realm_access.roles`.
+    pub groups_claim: String,
+    /// The address of the public keys of the provider; by default the one in its metadata.
+    pub jwks_url: Option<String>,
+    /// How to ask the provider about tokens that are not JWTs.
+    pub introspection: Option<IntrospectionEntry>,
+}
+
+/// The address at which a provider tells about tokens (RFC 7662).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub struct IntrospectionEntry {
+    pub url: String,
+    /// The name of this service at the provider.
+    pub client_id: String,
+    /// The secret of this service at the provider.
+    pub client_secret: String,
+}
+
+/// What the people of a group may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub struct GroupEntry {
+    /// The profiles that they may choose; the first one is theirs if they choose none. Without any,
+    /// everything is open to them.
+    pub profiles: Vec<String>,
+}
+
+impl Default for IssuerEntry {
+    fn default() -> Self {
+        let (issuer, audience, scopes, jwks_url, introspection) = Default::default();
+        let groups_claim = "groups".to_owned();
+        Self { issuer, audience, scopes, groups_claim, jwks_url, introspection }
+    }
+}
+
+impl IssuerEntry {
+    /// Returns the problems of the entry at this position of the list.
+    pub(super) fn problems(&self, at: usize, has_public_url: bool) -> Vec<KeyProblem> {
+        let path = |names: &[&str]| {
+            let steps = names.iter().map(|name| Step::Key((*name).to_owned()));
+            [Step::Key("issuers".to_owned()), Step::Index(at)].into_iter().chain(steps).collect()
+        };
+        let mut problems = Vec::new();
+        let mut check = |names: &[&str], url: &str| {
+            if !is_secure(url) {
+                problems.push((path(names), "expected an https URL".to_owned()));
+            }
+        };
+        check(&["issuer"], &self.issuer);
+        if let Some(url) = &self.jwks_url {
+            check(&["jwksUrl"], url);
+        }
+        if let Some(introspection) = &self.introspection {
+            check(&["introspection", "url"], &introspection.url);
+        }
+        if self.audience.is_empty() && !has_public_url {
+            let message = "a token for any service would be accepted: set publicUrl, or audience";
+            problems.push((path(&["audience"]), message.to_owned()));
+        }
+        problems
+    }
+}
+
+/// Returns whether a URL is https, or on this machine.
+pub(super) fn is_secure(text: &str) -> bool {
+    let is_secure = |url: &Url| match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_loopback(url),
+        _ => false,
+    };
+    text.contains("${") || Url::parse(text).is_ok_and(|url| is_secure(&url))
+}
+
+/// Returns the problems of groups that name profiles which the config does not have. `profiles`:
+/// the profiles as written.
+pub(super) fn unknown_profiles(groups: &Value, profiles: &Value) -> Vec<KeyProblem> {
+    let mut problems = Vec::new();
+    for (group, entry) in groups.as_object().into_iter().flatten() {
+        let names = entry["profiles"].as_array().into_iter().flatten().enumerate();
+        for (at, name) in names {
+            let Some(name) = name.as_str().filter(|name| profiles.get(name).is_none()) else {
+                continue;
+            };
+            let key = |name: &str| Step::Key(name.to_owned());
+            let path = vec![key("groups"), key(group), key("profiles"), Step::Index(at)];
+            problems.push((path, format!("unknown profile {name:?}")));
+        }
+    }
+    problems
+}

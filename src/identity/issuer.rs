@@ -1,0 +1,103 @@
+//! One identity provider, whose tokens are accepted.
+
+use std::sync::Arc;
+
+use jsonwebtoken::{
+    DecodingKey, Header, Validation, decode,
+    errors::{Error, ErrorKind},
+};
+use reqwest::Client;
+use serde_json::Value;
+
+use super::{Person, TokenProblem, introspection::introspect, key_set::KeySet, signatures};
+use crate::config::IssuerEntry;
+
+/// Tolerated difference of clocks, in seconds.
+const LEEWAY: u64 = 30;
+
+pub(super) struct Issuer {
+    entry: IssuerEntry,
+    /// The names of this service in tokens.
+    audiences: Vec<String>,
+    keys: Arc<KeySet>,
+    client: Client,
+}
+
+impl Issuer {
+    /// `default_audiences`: the names of this service if the entry has none.
+    pub(super) fn new(entry: IssuerEntry, default_audiences: &[String], client: Client) -> Self {
+        let audiences = if entry.audience.is_empty() {
+            default_audiences.to_vec()
+        } else {
+            entry.audience.clone()
+        };
+        let keys = KeySet::new(entry.issuer.clone(), entry.jwks_url.clone(), client.clone());
+        Self { entry, audiences, keys, client }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.entry.issuer
+    }
+
+    pub(super) fn scopes(&self) -> &[String] {
+        &self.entry.scopes
+    }
+
+    /// Returns whether the provider can be asked about tokens.
+    pub(super) fn introspects(&self) -> bool {
+        self.entry.introspection.is_some()
+    }
+
+    /// Returns the owner of a signed token (RFC 9068, section 4).
+    pub(super) async fn owner_of_signed(
+        &self,
+        token: &str,
+        header: &Header,
+    ) -> Result<Person, TokenProblem> {
+        let invalid = |why: &str| TokenProblem::Invalid(why.to_owned());
+        if !signatures::ALGORITHMS.contains(&header.alg) {
+            return Err(invalid("its signature has an algorithm that is not accepted"));
+        }
+        let key = self.keys.key(header.kid.as_deref()).await;
+        let key = key.map_err(TokenProblem::Unavailable)?;
+        let key = key.ok_or_else(|| invalid("it is signed with an unknown key"))?;
+        let key = DecodingKey::from_jwk(&key).map_err(|error| invalid(&reason(&error)))?;
+        let mut validation = Validation::new(header.alg);
+        validation.set_issuer(&[&self.entry.issuer]);
+        validation.set_audience(&self.audiences);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        (validation.validate_nbf, validation.leeway) = (true, LEEWAY);
+        let decoded = decode::<Value>(token, &key, &validation);
+        let claims = decoded.map_err(|error| invalid(&reason(&error)))?.claims;
+        let person = Person::of(&self.entry.issuer, &claims, &self.entry.groups_claim);
+        self.with_scopes(person.ok_or_else(|| invalid("it has no subject"))?)
+    }
+
+    /// Returns the owner of a token about which the provider is asked.
+    pub(super) async fn owner_of_opaque(&self, token: &str) -> Result<Person, TokenProblem> {
+        let Some(entry) = &self.entry.introspection else {
+            return Err(TokenProblem::UnknownIssuer);
+        };
+        let person = introspect(&self.client, &self.entry, entry, &self.audiences, token).await?;
+        self.with_scopes(person)
+    }
+
+    fn with_scopes(&self, person: Person) -> Result<Person, TokenProblem> {
+        let missing = self.entry.scopes.iter().filter(|scope| !person.scopes.contains(scope));
+        let missing: Vec<String> = missing.cloned().collect();
+        if missing.is_empty() { Ok(person) } else { Err(TokenProblem::MissingScopes(missing)) }
+    }
+}
+
+/// Returns what is wrong with a token.
+fn reason(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::ExpiredSignature => "it has expired".to_owned(),
+        ErrorKind::ImmatureSignature => "it is not valid yet".to_owned(),
+        ErrorKind::InvalidAudience => "it is for another audience".to_owned(),
+        ErrorKind::InvalidIssuer => "it is of another issuer".to_owned(),
+        ErrorKind::InvalidSignature => "its signature is wrong".to_owned(),
+        ErrorKind::MissingRequiredClaim(claim) => format!("it has no valid {claim}"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,188 @@
+//! The public keys of an identity provider (RFC 7517), which it may replace at any time.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use reqwest::Client;
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::base::{Lock, with_causes};
+
+/// Minimum interval between two requests because of unknown keys, so that tokens with invented keys
+/// cannot cause many.
+const MIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Age at which keys are requested again, so that a key that was withdrawn is forgotten.
+const MAX_AGE: Duration = Duration::from_hours(1);
+/// Maximum size of an answer, in bytes.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The keys of one identity provider, requested when a token names an unknown one.
+pub(super) struct KeySet {
+    issuer: String,
+    /// The address of the keys; `None` for the one in the metadata of the issuer.
+    url: Option<String>,
+    client: Client,
+    known: Lock<KnownKeys>,
+}
+
+#[derive(Default)]
+struct KnownKeys {
+    keys: Option<(JwkSet, Instant)>,
+    /// The time of the last request because of an unknown key.
+    sought: Option<Instant>,
+    /// The request in progress, for which all tokens wait.
+    running: Option<SharedRequest>,
+}
+
+type SharedRequest = Shared<BoxFuture<'static, Result<(), String>>>;
+
+/// The part of the metadata of an issuer that names its keys (RFC 8414, section 2).
+#[derive(Deserialize)]
+struct IssuerMetadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl KeySet {
+    pub(super) fn new(issuer: String, url: Option<String>, client: Client) -> Arc<Self> {
+        Arc::new(Self { issuer, url, client, known: Lock::default() })
+    }
+
+    /// Returns the key of this id; without an id the only key. `None` if there is no such key.
+    ///
+    /// # Errors
+    /// The reason that the keys cannot be requested, while none are known.
+    pub(super) async fn key(self: &Arc<Self>, id: Option<&str>) -> Result<Option<Jwk>, String> {
+        let (found, request) = self.look(id);
+        let Some(request) = request else { return Ok(found) };
+        match request.await {
+            Err(why) if self.known.lock().keys.is_none() => Err(why),
+            Err(why) => {
+                tracing::warn!(issuer = self.issuer, why, "cannot request the keys of an issuer");
+                Ok(found)
+            }
+            Ok(()) => Ok(self.known.lock().find(id)),
+        }
+    }
+
+    /// Returns a known key, and the request for the keys if one is due.
+    fn look(self: &Arc<Self>, id: Option<&str>) -> (Option<Jwk>, Option<SharedRequest>) {
+        let mut known = self.known.lock();
+        let found = known.find(id);
+        let is_due = match &known.keys {
+            None => true,
+            Some((_, requested)) if found.is_some() => requested.elapsed() >= MAX_AGE,
+            Some(_) => known.sought.is_none_or(|sought| sought.elapsed() >= MIN_INTERVAL),
+        };
+        if !is_due {
+            return (found, None);
+        }
+        if known.keys.is_some() && found.is_none() {
+            known.sought = Some(Instant::now());
+        }
+        let request = known.running.get_or_insert_with(|| self.clone().request().boxed().shared());
+        (found, Some(request.clone()))
+    }
+
+    async fn request(self: Arc<Self>) -> Result<(), String> {
+        let keys = self.requested_keys().await;
+        let mut known = self.known.lock();
+        known.running = None;
+        known.keys = Some((keys?, Instant::now()));
+        Ok(())
+    }
+
+    async fn requested_keys(&self) -> Result<JwkSet, String> {
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None => self.address_in_metadata(&self.client).await?,
+        };
+        get_json(&self.client, &url).await
+    }
+
+    async fn address_in_metadata(&self, client: &Client) -> Result<String, String> {
+        let mut problem = String::new();
+        for url in metadata_addresses(&self.issuer) {
+            match get_json::<IssuerMetadata>(client, &url).await {
+                // Another issuer could be impersonated otherwise (RFC 8414, section 3.3).
+                Ok(metadata) if metadata.issuer != self.issuer => {
+                    problem = format!("{url} is the metadata of another issuer");
+                }
+                Ok(metadata) => return Ok(metadata.jwks_uri),
+                Err(why) => problem = why,
+            }
+        }
+        Err(problem)
+    }
+}
+
+impl KnownKeys {
+    fn find(&self, id: Option<&str>) -> Option<Jwk> {
+        let (keys, _) = self.keys.as_ref()?;
+        match id {
+            Some(id) => keys.find(id).cloned(),
+            None => keys.keys.first().filter(|_| keys.keys.len() == 1).cloned(),
+        }
+    }
+}
+
+/// Returns the addresses of the metadata of an issuer (RFC 8414, section 3.1, and `OpenID Connect
+/// Discovery`, section 4).
+fn metadata_addresses(issuer: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(issuer) else { return Vec::new() };
+    let path = url.path().trim_end_matches('/').to_owned();
+    let at = |path: String| {
+        let mut url = url.clone();
+        url.set_path(&path);
+        url.to_string()
+    };
+    vec![
+        at(format!("/.well-known/oauth-authorization-server{path}")),
+        at(format!("{path}/.well-known/openid-configuration")),
+    ]
+}
+
+async fn get_json<T: DeserializeOwned>(client: &Client, url: &str) -> Result<T, String> {
+    let failed = |why: String| format!("{url}: {why}");
+    let answer = client.get(url).send().await.map_err(|error| failed(with_causes(&error)))?;
+    read_json(answer).await.map_err(failed)
+}
+
+/// Reads an answer of bounded size.
+pub(super) async fn read_json<T: DeserializeOwned>(
+    mut answer: reqwest::Response,
+) -> Result<T, String> {
+    if !answer.status().is_success() {
+        return Err(format!("status {}", answer.status().as_u16()));
+    }
+    let mut text = Vec::new();
+    while let Some(part) = answer.chunk().await.map_err(|error| with_causes(&error))? {
+        text.extend_from_slice(&part);
+        if text.len() > MAX_BYTES {
+            return Err(format!("the answer has more than {MAX_BYTES} bytes"));
+        }
+    }
+    serde_json::from_slice(&text).map_err(|error| format!("the answer is invalid: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_the_standards_say() {
+        assert_eq!(
+            metadata_addresses("https://i.example.com/tenant/"),
+            [
+                "https://i.example.com/.well-known/oauth-authorization-server/tenant",
+                "https://i.example.com/tenant/.well-known/openid-configuration",
+            ]
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! The people behind hosts over HTTP: access tokens of an identity provider, and what they tell of
+//! their owners.
+//!
+//! This layer does not know what people may use.
+
+mod introspection;
+mod issuer;
+mod issuers;
+mod key_set;
+mod person;
+mod signatures;
+mod token_problem;
+
+pub(crate) use issuers::Issuers;
+pub(crate) use person::Person;
+pub(crate) use token_problem::TokenProblem;
