@@ -81,7 +81,7 @@ pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use rule_exception::RuleException;
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
-pub(crate) use settings::{LaunchFacts, PermittedProfiles, Settings, Wrapping};
+pub(crate) use settings::{LaunchFacts, PermittedProfiles, Settings, UsageLimits, Wrapping};
 pub(crate) use sharing::LaunchIdentity;
 pub(crate) use tools::{ToolChoice, ToolRules};
 pub(crate) use toolset::{OfferExtent, ProposedToolset, Toolset};

@@ -63,6 +63,24 @@ pub(crate) enum PermittedProfiles {
     These(Vec<ProfileName>),
 }
 
+/// The limits of one person in a time; `None` for any number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UsageLimits {
+    pub(crate) calls_per_minute: Option<usize>,
+    pub(crate) bytes_per_day: Option<usize>,
+}
+
+impl UsageLimits {
+    /// Returns the more generous of two limits, each by itself.
+    fn or(self, other: Self) -> Self {
+        let more = |one: Option<usize>, other: Option<usize>| Some(one?.max(other?));
+        Self {
+            calls_per_minute: more(self.calls_per_minute, other.calls_per_minute),
+            bytes_per_day: more(self.bytes_per_day, other.bytes_per_day),
+        }
+    }
+}
+
 impl Settings {
     /// Sets the surface of hosts that name none, whatever their profile is.
     pub(crate) fn set_surface(&mut self, surface: Surface) {
@@ -87,6 +105,17 @@ impl Settings {
             permitted.extend(named);
         }
         if has_group { PermittedProfiles::These(permitted) } else { PermittedProfiles::None }
+    }
+
+    /// Returns the limits of a person with these groups: those of the group with the most generous
+    /// one.
+    pub(crate) fn limits_of(&self, groups: &[String]) -> UsageLimits {
+        let of_person = self.http.groups.iter().filter(|(name, _)| groups.contains(name));
+        let limits = of_person.map(|(_, group)| UsageLimits {
+            calls_per_minute: group.calls_per_minute,
+            bytes_per_day: group.bytes_per_day,
+        });
+        limits.reduce(UsageLimits::or).unwrap_or_default()
     }
 
     /// Returns these settings as a running dormouse can adopt them in place of `now`, and the keys

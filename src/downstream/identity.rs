@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::proxy::{Endpoint, Principal, User};
+use crate::{
+    identity::Person,
+    proxy::{Endpoint, Principal, User},
+};
 
 /// The host of a session, and the servers that the session is for.
 #[derive(Clone)]
 pub(crate) struct HostIdentity {
     pub principal: Principal,
     pub user: User,
+    /// The person behind the host, if a token has told.
+    pub person: Option<Arc<Person>>,
     pub endpoint: Endpoint,
     /// True if the host's user is at this machine, so that a browser there can return to dormouse
     /// after a login.
@@ -27,6 +32,7 @@ impl HostIdentity {
         Self {
             principal: Principal::new(),
             user: User::default(),
+            person: None,
             endpoint,
             is_on_this_machine,
             has_further_sessions: false,
@@ -35,8 +41,8 @@ impl HostIdentity {
     }
 
     #[must_use]
-    pub(crate) fn with_user(self, user: User) -> Self {
-        Self { user, ..self }
+    pub(crate) fn with_sender(self, user: User, person: Option<Arc<Person>>) -> Self {
+        Self { user, person, ..self }
     }
 }
 

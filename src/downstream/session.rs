@@ -24,6 +24,7 @@ use super::{
 use crate::{
     base::Lock,
     catalog::Changes,
+    identity::Person,
     peer::{MessageHandler, Peer, UnexpectedMessage},
     protocol::{
         ClientIdentity, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize,
@@ -395,6 +396,10 @@ impl Host for Session {
 
     fn user(&self) -> User {
         self.identity.user
+    }
+
+    fn person(&self) -> Option<&Arc<Person>> {
+        self.identity.person.as_ref()
     }
 
     fn is_on_this_machine(&self) -> bool {

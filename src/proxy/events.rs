@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::broadcast;
 
 use super::{HostId, RunningScript, Span};
-use crate::{config::ServerConfig, protocol::ClientIdentity, wire::Raw};
+use crate::{config::ServerConfig, identity::Person, protocol::ClientIdentity, wire::Raw};
 
 /// Events that a listener may be behind before it misses some.
 const MAX_BEHIND: usize = 256;
@@ -115,6 +115,8 @@ pub(crate) struct EndedCall {
 pub(crate) struct CallOrigin {
     pub host: HostId,
     pub client: Arc<ClientIdentity>,
+    /// The person behind the host, if its token has told.
+    pub person: Option<Arc<Person>>,
     /// The script of the host that made the call.
     pub script: Option<RunningScript>,
 }

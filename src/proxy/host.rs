@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{Endpoint, RunningScript, Span};
 use crate::{
     catalog::Changes,
+    identity::Person,
     peer::{Peer, ProgressSink},
     protocol::{ClientIdentity, Era, LogLevel, extension, method},
     wire::{Id, Raw, Request, edit},
@@ -48,6 +49,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn principal(&self) -> Principal;
 
     fn user(&self) -> User;
+
+    /// Returns the person behind the host, if its token has told.
+    fn person(&self) -> Option<&Arc<Person>>;
 
     /// Returns the endpoint that the host has connected to.
     fn endpoint(&self) -> Endpoint;

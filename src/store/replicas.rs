@@ -87,6 +87,11 @@ impl Replicas {
         &self.health
     }
 
+    /// Returns the number of replicas, of which this is one.
+    pub(crate) fn count(&self) -> usize {
+        self.others().len() + 1
+    }
+
     /// Returns the keys that all replicas have.
     pub(crate) fn keys(&self) -> &SealingKeys {
         &self.keys

@@ -10,6 +10,7 @@ use crate::{
     base::shortened,
     catalog::estimated_tokens,
     config::Mask,
+    identity::Person,
     protocol::ClientIdentity,
     proxy::{Bodies, CallFault, EndedCall, RunningScript},
     wire::{Raw, edit},
@@ -17,6 +18,8 @@ use crate::{
 
 /// Maximum length of a name that others have chosen, in characters.
 const MAX_NAME_CHARS: usize = 200;
+/// Maximum number of groups of a person in a record.
+const MAX_GROUPS: usize = 50;
 /// Maximum length of the text of arguments or of a result, in characters.
 const MAX_TEXT_CHARS: usize = 64 * 1024;
 
@@ -32,6 +35,9 @@ pub(crate) struct CallRecord {
     /// The name and the version that the host gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// The person behind the host, if its token has told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonRecord>,
     /// The script that made the call; missing if the host made it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptRecord>,
@@ -79,6 +85,25 @@ pub(crate) struct ScriptRecord {
     pub run: u64,
 }
 
+/// The owner of an access token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PersonRecord {
+    pub issuer: String,
+    /// The name of the person at the issuer.
+    pub subject: String,
+    /// The groups that the token named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+}
+
+impl PersonRecord {
+    fn of(person: &Person) -> Self {
+        let short = |text: &String| shortened(text, MAX_NAME_CHARS);
+        let groups = person.groups.iter().take(MAX_GROUPS).map(short).collect();
+        Self { issuer: short(&person.issuer), subject: short(&person.subject), groups }
+    }
+}
+
 impl ScriptRecord {
     fn of(script: &RunningScript) -> Self {
         Self { name: script.name.to_string(), run: script.run }
@@ -107,6 +132,7 @@ impl CallRecord {
             pid: std::process::id(),
             host: call.origin.host.0,
             client: client_name(&call.origin.client),
+            person: call.origin.person.as_deref().map(PersonRecord::of),
             script: call.origin.script.as_ref().map(ScriptRecord::of),
             server: call.server.clone(),
             method: shortened(&call.method, MAX_NAME_CHARS),

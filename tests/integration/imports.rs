@@ -30,7 +30,10 @@ const MAY_USE: [(&str, &[&str]); 21] = [
         ],
     ),
     ("apps", &["config", "base"]),
-    ("telemetry", &["proxy", "upstream", "protocol", "wire", "catalog", "config", "base"]),
+    (
+        "telemetry",
+        &["proxy", "identity", "upstream", "protocol", "wire", "catalog", "config", "base"],
+    ),
     ("demo", &["peer", "protocol", "wire", "base"]),
     ("control", &["telemetry", "proxy", "upstream", "auth", "catalog", "config", "base"]),
     ("daemon", &["protocol", "wire", "base"]),
@@ -44,8 +47,8 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     (
         "proxy",
         &[
-            "surface", "policy", "script", "upstream", "peer", "auth", "protocol", "wire",
-            "catalog", "config", "store", "base",
+            "surface", "policy", "script", "identity", "upstream", "peer", "auth", "protocol",
+            "wire", "catalog", "config", "store", "base",
         ],
     ),
     ("policy", &["config", "protocol", "wire", "base"]),

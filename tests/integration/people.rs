@@ -21,6 +21,7 @@ fn service(provider: &IdentityProvider, groups: &Value) -> Program {
         .set("issuers", json!([issuer]))
         .set("profiles", profiles)
         .set("groups", groups.clone())
+        .set("apiTokens", json!(["operator"]))
         .start_http()
 }
 
@@ -183,4 +184,55 @@ async fn groups_decide_which_profiles_a_person_may_choose() {
     assert_eq!(servers(&["strangers"], "/mcp").await.0, 403);
     assert_eq!(servers(&[], "/mcp").await.0, 403);
     assert_eq!(servers(&["few"], "/servers/b/mcp").await.0, 404);
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_of_a_group_are_refused_until_the_next_minute() {
+    let provider = IdentityProvider::start().await;
+    let program = service(&provider, &json!({"few": {"callsPerMinute": 3}, "many": {}}));
+    let token = |subject: &str, groups: &[&str]| {
+        provider.token(&json!({"scope": "mcp", "sub": subject, "groups": groups}))
+    };
+    let call = async |token: &str| {
+        let arguments = json!({"tool_name": "a/echo", "tool_input": {"text": "x"}});
+        let params = ModernHost::meta(json!({"name": "use_tool", "arguments": arguments}));
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+        let asked = http_client().post(program.url("/mcp").await).bearer_auth(token);
+        let asked =
+            asked.header("mcp-protocol-version", "2026-07-28").header("mcp-name", "use_tool");
+        let asked =
+            asked.header("content-type", "application/json").header("mcp-method", "tools/call");
+        asked.body(message.to_string()).send().await.unwrap()
+    };
+    // A minute may end in between.
+    let mut refused = None;
+    for _ in 0..8 {
+        let answer = call(&token("ada", &["few"])).await;
+        if answer.status() == 429 {
+            refused = Some(answer);
+        }
+    }
+    let refused = refused.expect("six calls at most in two minutes");
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait));
+    let body: Value = refused.json().await.unwrap();
+    let message = format!("the limit of 3 calls per minute is reached; try again in {wait} s");
+    assert_eq!((&body["id"], &body["error"]["message"]), (&json!(7), &json!(message)));
+    for _ in 0..8 {
+        assert_eq!(call(&token("eve", &["few", "many"])).await.status(), 200, "the most generous");
+    }
+}
+
+#[tokio::test]
+async fn log_of_calls_names_the_person() {
+    let provider = IdentityProvider::start().await;
+    let program = service(&provider, &json!({"few": {}}));
+    let token = provider.token(&json!({"scope": "mcp", "groups": ["few", "more"]}));
+    let mut host = host(&program, "/mcp", &token).await;
+    host.initialize(json!({})).await;
+    host.use_tool("a/echo", json!({"text": "x"})).await;
+    let asked = http_client().get(program.url("/api/v1/calls").await).bearer_auth("operator");
+    let calls: Value = asked.send().await.unwrap().json().await.unwrap();
+    let person = json!({"issuer": provider.issuer(), "subject": "ada", "groups": ["few", "more"]});
+    assert_eq!(calls[0]["person"], person, "{calls}");
 }

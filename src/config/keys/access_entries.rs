@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
-use super::KeyProblem;
+use super::{KeyProblem, unlimited};
 use crate::config::{is_loopback, key_path::Step};
 
 /// An identity provider whose access tokens are accepted.
@@ -40,7 +40,7 @@ pub struct IntrospectionEntry {
     pub client_secret: String,
 }
 
-/// What the people of a group may use.
+/// The permissions of the people of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -48,6 +48,15 @@ pub struct GroupEntry {
     /// The profiles that they may choose; the first one is theirs if they choose none. Without any,
     /// everything is open to them.
     pub profiles: Vec<String>,
+    /// Calls of tools of each person in one minute; 0 for any number. Replicas divide it.
+    #[serde(with = "unlimited")]
+    #[schemars(with = "usize")]
+    pub calls_per_minute: Option<usize>,
+    /// Bytes of requests and answers of each person on one day (UTC); 0 for any number. Replicas
+    /// divide it.
+    #[serde(with = "unlimited")]
+    #[schemars(with = "usize")]
+    pub bytes_per_day: Option<usize>,
 }
 
 impl Default for IssuerEntry {

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    guard::TokenHash, locality::is_from_this_machine, principals::Principals,
-    session_ticket::SessionTicket, sessions::Sessions,
+    locality::is_from_this_machine, principals::Principals, quotas::Quotas,
+    session_ticket::SessionTicket, sessions::Sessions, token_hash::TokenHash,
 };
 use crate::{base::random_token, proxy::Fleet, store::Replicas, wire::Raw};
 
@@ -20,6 +20,7 @@ pub(super) struct HttpFront {
     is_for_this_machine: bool,
     /// The replicas that share a store with this process; `None` without a store.
     pub(super) replicas: Option<Arc<Replicas>>,
+    pub(super) quotas: Quotas,
     pub(super) tasks: TaskTracker,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
@@ -37,6 +38,7 @@ impl HttpFront {
             is_for_this_machine: address.ip().is_loopback(),
             fleet,
             replicas,
+            quotas: Quotas::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }

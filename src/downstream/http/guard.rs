@@ -17,17 +17,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
-use super::{paths::PathScope, protected_resource::ProtectedResource, request::refusal};
-use crate::{
-    base::Lock,
-    config::is_loopback,
-    identity::Person,
-    proxy::{Fleet, User},
+use super::{
+    paths::PathScope, protected_resource::ProtectedResource, request::refusal, sender::Sender,
+    token_hash::TokenHash,
 };
+use crate::{base::Lock, config::is_loopback, identity::Person, proxy::Fleet};
 
 /// The tokens, host names and origins that grant access over HTTP.
 #[derive(Clone, Default)]
@@ -89,31 +86,6 @@ impl RefusalLog {
         refused.last_logged = Some(Instant::now());
         drop(refused);
         tracing::warn!(path, count, "refused requests without a valid token");
-    }
-}
-
-/// The hash of the token that a request was admitted with; `None` if none was needed. Sessions are
-/// bound to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct TokenHash(Option<[u8; 32]>);
-
-impl TokenHash {
-    /// Returns the value that all tokens of a person have in common.
-    fn of_person(person: &Person) -> Self {
-        Self(Some(person.fingerprint()))
-    }
-
-    pub(super) fn user(self) -> User {
-        User(self.0)
-    }
-
-    fn of(token: &str) -> Self {
-        Self(Some(Sha256::digest(token).into()))
-    }
-
-    #[cfg(test)]
-    pub(super) fn of_test(token: &str) -> Self {
-        Self::of(token)
     }
 }
 
@@ -196,7 +168,7 @@ impl Guard {
         let is_closed = is_closed || self.access.resource.is_some();
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
         if tokens.is_empty() && own_tokens.is_empty() && !is_closed {
-            return Some(TokenHash(None));
+            return Some(TokenHash::default());
         }
         matching_token(headers, tokens.iter().chain(own_tokens))
     }
@@ -273,14 +245,13 @@ pub(super) async fn authorize(
     let server_tokens = state.fleet.tokens_of_servers();
     let tokens = state.fleet.settings().http.auth_tokens.clone();
     if let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) {
-        request.extensions_mut().insert(token_hash);
+        request.extensions_mut().insert(Sender { token_hash, person: None });
         return with_cors(next.run(request).await, origin);
     }
     match owner_of_token(guard, &scope, headers, path).await {
         Ok(person) => {
-            let extensions = request.extensions_mut();
-            extensions.insert(TokenHash::of_person(&person));
-            extensions.insert(person);
+            let token_hash = TokenHash::of_person(&person);
+            request.extensions_mut().insert(Sender { token_hash, person: Some(person) });
             with_cors(next.run(request).await, origin)
         }
         Err(refused) => {
@@ -417,7 +388,10 @@ mod tests {
         let all = ["all".to_owned(), "too".to_owned()];
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
         let everything = PathScope::of("/mcp");
-        assert_eq!(guard.admit(&everything, &HeaderMap::new(), &[], &[]), Some(TokenHash(None)));
+        assert_eq!(
+            guard.admit(&everything, &HeaderMap::new(), &[], &[]),
+            Some(TokenHash::default())
+        );
         let server_tokens = [("a&b".to_owned(), vec!["own".to_owned()])];
         let admit_with = |tokens: &[String], path, headers: &HeaderMap| {
             guard.admit(&PathScope::of(path), headers, tokens, &server_tokens)
@@ -427,7 +401,7 @@ mod tests {
         assert_eq!(admit("/mcp", &nothing), None);
         assert_eq!(admit("/mcp", &shown("own")), None);
         assert_eq!(admit("/servers/a&b/mcp", &nothing), None);
-        assert_eq!(admit("/servers/b/mcp", &nothing), Some(TokenHash(None)));
+        assert_eq!(admit("/servers/b/mcp", &nothing), Some(TokenHash::default()));
         assert_eq!(admit("/servers/a%26b/mcp", &nothing), None);
         let own = Some(TokenHash::of("own"));
         assert_eq!(admit("/servers/a%26b/mcp", &shown("own")), own);

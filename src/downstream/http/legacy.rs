@@ -10,10 +10,10 @@ use rmcp::model::ProtocolVersion;
 
 use super::{
     front::HttpFront,
-    guard::TokenHash,
     placement::reopen,
     post_response::{self, ExpectedAnswer},
     request::{PostedMessages, is_legacy, refusal, respond_with},
+    sender::Sender,
     sessions::{HttpSession, SessionNumbers},
     stream::{MessageStream, parse_event_id},
 };
@@ -32,7 +32,7 @@ use crate::{
 pub(super) async fn post(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     posted: PostedMessages,
 ) -> Response {
     let is_initialize = |message: &Message| match message {
@@ -40,11 +40,11 @@ pub(super) async fn post(
         Message::Notification(_) | Message::Response(_) => false,
     };
     match posted.messages.as_slice() {
-        [message] if is_initialize(message) => open(front, endpoint, token_hash, posted).await,
+        [message] if is_initialize(message) => open(front, endpoint, sender, posted).await,
         messages if messages.iter().any(is_initialize) => {
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
         }
-        _ => match find_session(front, &endpoint, token_hash, &posted.headers) {
+        _ => match find_session(front, &endpoint, sender, &posted.headers) {
             Ok(session) => accept_posted(&session, posted).await,
             Err(refused) => refused,
         },
@@ -55,7 +55,7 @@ pub(super) async fn post(
 async fn open(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     posted: PostedMessages,
 ) -> Response {
     let params = posted.messages.iter().find_map(|message| match message {
@@ -68,17 +68,23 @@ async fn open(
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
-    let id = front.new_session_id(token_hash, params, is_primed);
+    let id = front.new_session_id(sender.token_hash, params, is_primed);
     front.fleet.use_profile(endpoint.profile.as_ref()).await;
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
         endpoint.clone(),
         front.is_from_this_machine(&posted.headers, posted.version),
     )
-    .with_user(token_hash.user());
+    .with_sender(sender.user(), sender.person.clone());
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
-    let session =
-        HttpSession::new(SessionNumbers::of_new(id), token_hash, endpoint, is_primed, stop, attach);
+    let session = HttpSession::new(
+        SessionNumbers::of_new(id),
+        sender.token_hash,
+        endpoint,
+        is_primed,
+        stop,
+        attach,
+    );
     if let Some(surplus) = front.sessions.add(session.clone()) {
         tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
@@ -95,7 +101,7 @@ async fn open(
 fn find_session(
     front: &Arc<HttpFront>,
     endpoint: &Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -105,10 +111,10 @@ fn find_session(
         return Err(refusal(StatusCode::BAD_REQUEST, None, message));
     };
     let session = front.sessions.find(id);
-    let session = session.or_else(|| reopen(front, id, endpoint, token_hash));
+    let session = session.or_else(|| reopen(front, id, endpoint, sender));
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == token_hash && session.endpoint.has_same_path(endpoint)
+        session.token_hash == sender.token_hash && session.endpoint.has_same_path(endpoint)
     });
     let Some(session) = session else {
         let error = error::error(error::UNKNOWN_SESSION, "unknown session");
@@ -179,14 +185,14 @@ fn deliver(
 pub(super) fn get(
     front: &Arc<HttpFront>,
     endpoint: &Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     headers: &HeaderMap,
 ) -> Response {
     if !headers.contains_key(request_headers::SESSION_ID) {
         // Without sessions there is no such stream (2026-07-28, Backward Compatibility).
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    let session = match find_session(front, endpoint, token_hash, headers) {
+    let session = match find_session(front, endpoint, sender, headers) {
         Ok(session) => session,
         Err(refused) => return refused,
     };
@@ -215,10 +221,10 @@ pub(super) fn get(
 pub(super) async fn delete(
     front: &Arc<HttpFront>,
     endpoint: &Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     headers: &HeaderMap,
 ) -> Response {
-    let session = match find_session(front, endpoint, token_hash, headers) {
+    let session = match find_session(front, endpoint, sender, headers) {
         Ok(session) => session,
         Err(refused) => return refused,
     };

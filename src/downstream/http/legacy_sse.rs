@@ -14,9 +14,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     front::HttpFront,
-    guard::TokenHash,
     post_response,
     request::{self, refusal},
+    sender::Sender,
     sessions::{HttpSession, SessionNumbers, SessionUseGuard},
     stream::MessageStream,
 };
@@ -34,7 +34,7 @@ pub(super) fn open(
     messages: &str,
     request: &Request,
 ) -> Response {
-    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
+    let sender = Sender::of(request);
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
@@ -42,12 +42,12 @@ pub(super) fn open(
         endpoint.clone(),
         front.is_from_this_machine(request.headers(), request.version()),
     )
-    .with_user(token_hash.user());
+    .with_sender(sender.user(), sender.person.clone());
     // The session ends with its stream, and cannot be opened again.
-    let id = front.new_session_id(token_hash, None, false);
+    let id = front.new_session_id(sender.token_hash, None, false);
     let session = HttpSession::new(
         SessionNumbers::of_new(id),
-        token_hash,
+        sender.token_hash,
         endpoint,
         false,
         front.stop.child_token(),
@@ -108,7 +108,7 @@ pub(super) async fn message(
     Query(options): Query<SessionQuery>,
     request: Request,
 ) -> Response {
-    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
+    let token_hash = Sender::of(&request).token_hash;
     let session = front.sessions.find(&options.session_id);
     let Some(session) = session.filter(|session| session.token_hash == token_hash) else {
         return refusal(StatusCode::NOT_FOUND, None, "unknown session");

@@ -10,9 +10,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     front::HttpFront,
-    guard::TokenHash,
     post_response::{self, ExpectedAnswer},
     request::{AcceptedForms, PostedMessages, refusal, respond_with},
+    sender::Sender,
     stream::MessageStream,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 pub(super) async fn post(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
     mut posted: PostedMessages,
 ) -> Response {
     let (Some(message), true) = (posted.messages.pop(), posted.messages.is_empty()) else {
@@ -50,7 +50,7 @@ pub(super) async fn post(
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
-    let identity = front.principals.identity(token_hash, endpoint, is_here, &client);
+    let identity = front.principals.identity(sender, endpoint, is_here, &client);
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen requires Accept: text/event-stream";

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use super::{
     forwarding::{NotReached, ReceivedRequest, forward, is_forwarded},
     front::HttpFront,
-    guard::TokenHash,
     request::PostedMessages,
+    sender::Sender,
     session_ticket::SessionTicket,
     sessions::{HttpSession, SessionNumbers},
+    token_hash::TokenHash,
 };
 use crate::{
     catalog::Changes,
@@ -37,7 +38,7 @@ pub(super) struct RequestHead {
     pub(super) method: Method,
     /// The path and the query, as the host has written them.
     pub(super) target: String,
-    pub(super) token_hash: TokenHash,
+    pub(super) sender: Sender,
 }
 
 /// Has another replica answer a request that it has to answer. Returns `None` if this one has to.
@@ -48,7 +49,8 @@ pub(super) async fn answer_elsewhere(
     posted: Option<&PostedMessages>,
 ) -> Option<Response> {
     let replicas = front.replicas.as_ref()?;
-    let home = |replicas: &Replicas| home_of(front, replicas, head.token_hash, headers, posted);
+    let home =
+        |replicas: &Replicas| home_of(front, replicas, head.sender.token_hash, headers, posted);
     if home(replicas) == Home::Here || is_forwarded(replicas.keys(), headers) {
         return None;
     }
@@ -95,17 +97,17 @@ pub(super) fn reopen(
     front: &Arc<HttpFront>,
     id: &str,
     endpoint: &Endpoint,
-    token_hash: TokenHash,
+    sender: &Sender,
 ) -> Option<Arc<HttpSession>> {
     let replicas = front.replicas.as_ref()?;
-    let ticket = SessionTicket::open(replicas.keys(), token_hash, id)?;
+    let ticket = SessionTicket::open(replicas.keys(), sender.token_hash, id)?;
     // A session of this replica has ended.
     let is_foreign = ticket.mark != replicas.mark();
     let params = ticket.params.filter(|_| is_foreign)?;
     let params = Raw::parse(Bytes::from(params)).ok()?;
     // A service of several replicas has no user at its machines.
-    let identity =
-        HostIdentity::of_single_session(endpoint.clone(), false).with_user(token_hash.user());
+    let identity = HostIdentity::of_single_session(endpoint.clone(), false)
+        .with_sender(sender.user(), sender.person.clone());
     // The host may still answer questions of the other replica, which must not be taken for answers
     // to questions of this one.
     let last_id = u64::from(fastrand::u32(..)) << 16;
@@ -118,7 +120,7 @@ pub(super) fn reopen(
     let stop = front.stop.child_token();
     let session = HttpSession::new(
         SessionNumbers::of_reopened(id.to_owned()),
-        token_hash,
+        sender.token_hash,
         endpoint.clone(),
         ticket.is_primed,
         stop,

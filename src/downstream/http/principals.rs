@@ -8,7 +8,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::guard::TokenHash;
+use super::{sender::Sender, token_hash::TokenHash};
 use crate::{
     base::Lock,
     catalog::OfferId,
@@ -39,7 +39,7 @@ struct KnownHost {
 impl Principals {
     pub(super) fn identity(
         &self,
-        token_hash: TokenHash,
+        sender: &Sender,
         endpoint: Endpoint,
         is_on_this_machine: bool,
         client: &Raw,
@@ -52,13 +52,14 @@ impl Principals {
             tool_list_sync: Arc::default(),
             last_used: now,
         };
-        let key = (token_hash, endpoint.only, endpoint.profile.clone(), client);
+        let key = (sender.token_hash, endpoint.only, endpoint.profile.clone(), client);
         let known = known.entry(key).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
         HostIdentity {
             principal: known.principal,
-            user: token_hash.user(),
+            user: sender.user(),
+            person: sender.person.clone(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: true,

@@ -14,17 +14,18 @@ use serde::Deserialize;
 
 use super::{
     front::HttpFront,
-    guard::{self, GuardState, TokenHash},
+    guard::{self, GuardState},
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
+    permissions::{permitted_profile, spend},
     placement::{RequestHead, answer_elsewhere},
     protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, refusal},
     root_paths::OriginalUri,
+    sender::Sender,
 };
 use crate::{
-    config::{PermittedProfiles, ProfileName, Surface},
-    identity::Person,
+    config::{ProfileName, Surface},
     proxy::{Endpoint, EndpointChoice},
 };
 
@@ -142,8 +143,8 @@ fn resolve_endpoint(
 ) -> Result<Endpoint, Response> {
     let surface = options.surface.as_deref().map(surface).transpose()?;
     let profile = chosen_profile(front, options, request.headers())?;
-    let profile = match request.extensions().get::<Arc<Person>>() {
-        Some(person) => permitted_profile(front, person, profile)?,
+    let profile = match Sender::of(request).person {
+        Some(person) => permitted_profile(front, &person, profile)?,
         None => profile,
     };
     let choice = EndpointChoice { surface, profile };
@@ -186,33 +187,11 @@ fn chosen_profile(
     name.map(named).transpose().map_err(|error| refused(&error.to_string()))
 }
 
-/// Returns the profile of a person: the chosen one if a group of the person permits it, or else the
-/// first one of these groups, in the order of their names.
-#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn permitted_profile(
-    front: &HttpFront,
-    person: &Person,
-    chosen: Option<ProfileName>,
-) -> Result<Option<ProfileName>, Response> {
-    let settings = front.fleet.settings();
-    let refused = |message: &str| refusal(StatusCode::FORBIDDEN, None, message);
-    match settings.profiles_of(&person.groups) {
-        PermittedProfiles::Any => Ok(chosen),
-        PermittedProfiles::None => Err(refused("no group of the token may use this service")),
-        PermittedProfiles::These(permitted) => match chosen {
-            None => Ok(permitted.into_iter().next()),
-            Some(chosen) if permitted.contains(&chosen) => Ok(Some(chosen)),
-            Some(_) => Err(refused("no group of the token may use this profile")),
-        },
-    }
-}
-
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
-    // Set by the guard.
-    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
+    let sender = Sender::of(&request);
     let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |written| &written.0);
     let target = uri.path_and_query().map_or_else(String::new, ToString::to_string);
-    let head = RequestHead { method: request.method().clone(), target, token_hash };
+    let head = RequestHead { method: request.method().clone(), target, sender };
     if head.method == Method::POST {
         let max_bytes = front.fleet.settings().limits.max_message_bytes;
         let posted = match request::read(request, max_bytes).await {
@@ -220,18 +199,28 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
             Err(refused) => return refused,
         };
         let elsewhere = answer_elsewhere(front, &head, &posted.headers, Some(&posted)).await;
-        return match elsewhere {
-            Some(answer) => answer,
-            None if posted.is_modern() => modern::post(front, endpoint, token_hash, posted).await,
-            None => legacy::post(front, endpoint, token_hash, posted).await,
+        if let Some(answer) = elsewhere {
+            return answer;
+        }
+        if let Err(refused) = spend(front, &head.sender, &posted) {
+            return refused;
+        }
+        let answer = if posted.is_modern() {
+            modern::post(front, endpoint, &head.sender, posted).await
+        } else {
+            legacy::post(front, endpoint, &head.sender, posted).await
+        };
+        return match head.sender.person {
+            Some(_) => answer.map(|body| front.quotas.count(head.sender.user(), body)),
+            None => answer,
         };
     }
     if let Some(answer) = answer_elsewhere(front, &head, request.headers(), None).await {
         return answer;
     }
     match head.method {
-        Method::GET => legacy::get(front, &endpoint, token_hash, request.headers()),
-        Method::DELETE => legacy::delete(front, &endpoint, token_hash, request.headers()).await,
+        Method::GET => legacy::get(front, &endpoint, &head.sender, request.headers()),
+        Method::DELETE => legacy::delete(front, &endpoint, &head.sender, request.headers()).await,
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }

@@ -4,7 +4,7 @@
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-use super::guard::TokenHash;
+use super::token_hash::TokenHash;
 use crate::{
     base::{SealUse, SealingKeys, random_token},
     wire::{Raw, edit},
@@ -78,7 +78,7 @@ mod tests {
                 "clientInfo": {"name": "n".repeat(length)}, "_meta": {"progressToken": 1},
             }))
         };
-        let (none, token) = (TokenHash::default(), TokenHash::of_test("t"));
+        let (none, token) = (TokenHash::default(), TokenHash::of("t"));
         let ticket = SessionTicket::new("mark", Some(&params(1000)), true);
         let id = ticket.seal(&keys, token);
         assert!(id.len() < 2000, "{}", id.len());

@@ -10,8 +10,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    guard::TokenHash,
     stream::{MAX_WAITING_BYTES, MessageStream},
+    token_hash::TokenHash,
 };
 use crate::{base::Lock, downstream::Session, proxy::Endpoint, wire::Outbox};
 

@@ -62,6 +62,7 @@ impl Recorder {
                 origin: CallOrigin {
                     host: call.caller.host.id(),
                     client: call.caller.client.clone(),
+                    person: call.caller.host.person().cloned(),
                     script: call.caller.script.clone(),
                 },
                 server: config.name.clone(),

@@ -1,0 +1,63 @@
+//! The permissions of a person by groups: profiles, and an amount of calls and bytes.
+
+use axum::{
+    http::{StatusCode, header},
+    response::Response,
+};
+
+use super::{
+    front::HttpFront,
+    request::{PostedMessages, refusal},
+    sender::Sender,
+};
+use crate::{
+    config::{PermittedProfiles, ProfileName},
+    identity::Person,
+    protocol::method,
+    wire::Message,
+};
+
+/// Returns the profile of a person: the chosen one if a group of the person permits it, or else the
+/// first one of these groups, in the order of their names.
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+pub(super) fn permitted_profile(
+    front: &HttpFront,
+    person: &Person,
+    chosen: Option<ProfileName>,
+) -> Result<Option<ProfileName>, Response> {
+    let settings = front.fleet.settings();
+    let refused = |message: &str| refusal(StatusCode::FORBIDDEN, None, message);
+    match settings.profiles_of(&person.groups) {
+        PermittedProfiles::Any => Ok(chosen),
+        PermittedProfiles::None => Err(refused("no group of the token may use this service")),
+        PermittedProfiles::These(permitted) => match chosen {
+            None => Ok(permitted.into_iter().next()),
+            Some(chosen) if permitted.contains(&chosen) => Ok(Some(chosen)),
+            Some(_) => Err(refused("no group of the token may use this profile")),
+        },
+    }
+}
+
+/// Counts the calls of tools and the bytes of a person's request.
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+pub(super) fn spend(
+    front: &HttpFront,
+    sender: &Sender,
+    posted: &PostedMessages,
+) -> Result<(), Response> {
+    let Some(person) = &sender.person else { return Ok(()) };
+    let limits = front.fleet.settings().limits_of(&person.groups);
+    let replicas = front.replicas.as_ref().map_or(1, |replicas| replicas.count());
+    let is_call = |message: &&Message| matches!(message, Message::Request(request) if request.method == method::TOOLS_CALL);
+    let calls = posted.messages.iter().filter(is_call).count();
+    let amount = (calls, posted.body.len());
+    front.quotas.spend(sender.user(), &limits, replicas, amount).map_err(|exceeded| {
+        let id = posted.messages.iter().find_map(|message| match message {
+            Message::Request(request) => Some(&request.id),
+            Message::Notification(_) | Message::Response(_) => None,
+        });
+        let mut refused = refusal(StatusCode::TOO_MANY_REQUESTS, id, &exceeded.message());
+        refused.headers_mut().insert(header::RETRY_AFTER, exceeded.wait.as_secs().into());
+        refused
+    })
+}
