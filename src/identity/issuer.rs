@@ -8,6 +8,7 @@ use jsonwebtoken::{
 };
 use reqwest::Client;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::{Person, TokenProblem, introspection::introspect, key_set::KeySet, signatures};
 use crate::config::IssuerEntry;
@@ -15,12 +16,17 @@ use crate::config::IssuerEntry;
 /// Tolerated difference of clocks, in seconds.
 const LEEWAY: u64 = 30;
 
+/// Maximum number of questions about tokens at a time.
+const MAX_QUESTIONS: usize = 64;
+
 pub(super) struct Issuer {
     entry: IssuerEntry,
     /// The names of this service in tokens.
     audiences: Vec<String>,
     keys: Arc<KeySet>,
     client: Client,
+    /// Limits the questions about tokens, which anyone can cause.
+    asking: Semaphore,
 }
 
 impl Issuer {
@@ -32,7 +38,7 @@ impl Issuer {
             entry.audience.clone()
         };
         let keys = KeySet::new(entry.issuer.clone(), entry.jwks_url.clone(), client.clone());
-        Self { entry, audiences, keys, client }
+        Self { entry, audiences, keys, client, asking: Semaphore::new(MAX_QUESTIONS) }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -77,6 +83,10 @@ impl Issuer {
     pub(super) async fn owner_of_opaque(&self, token: &str) -> Result<Person, TokenProblem> {
         let Some(entry) = &self.entry.introspection else {
             return Err(TokenProblem::UnknownIssuer);
+        };
+        let Ok(_asking) = self.asking.try_acquire() else {
+            let why = "too many tokens are being checked".to_owned();
+            return Err(TokenProblem::Unavailable(why));
         };
         let person = introspect(&self.client, &self.entry, entry, &self.audiences, token).await?;
         self.with_scopes(person)

@@ -560,3 +560,14 @@ async fn removed_token_opens_nothing() {
     insta::assert_snapshot!(program.logged_at("WARN", "token").await);
     assert!(!program.log().iter().any(|line| line.contains("old-token")));
 }
+
+#[tokio::test]
+async fn address_for_messages_is_relative_to_that_of_the_stream() {
+    let program = Proxy::with([Server::lazy("a")]).start_http();
+    for path in ["/sse", "/servers/a/sse"] {
+        let mut stream = http_client().get(program.url(path).await).send().await.unwrap();
+        let first = stream.chunk().await.unwrap().expect("an event");
+        let first = String::from_utf8(first.to_vec()).unwrap();
+        assert!(first.contains("data: messages?sessionId="), "{first}");
+    }
+}

@@ -236,3 +236,20 @@ async fn log_of_calls_names_the_person() {
     let person = json!({"issuer": provider.issuer(), "subject": "ada", "groups": ["few", "more"]});
     assert_eq!(calls[0]["person"], person, "{calls}");
 }
+
+#[tokio::test]
+async fn session_ends_for_a_person_who_has_left_the_group() {
+    let provider = IdentityProvider::start().await;
+    let program = service(&provider, &json!({"all": {}, "few": {"profiles": ["some"]}}));
+    let token = |groups: &[&str]| provider.token(&json!({"scope": "mcp", "groups": groups}));
+    let mut ada = host(&program, "/mcp", &token(&["all", "few"])).await;
+    ada.initialize(json!({})).await;
+    let session = ada.http().session().unwrap();
+    for (groups, expected) in [(&["all"][..], 200), (&["few"], 404), (&["none"], 403)] {
+        let asked = http_client().post(program.url("/mcp").await).bearer_auth(token(groups));
+        let asked = asked.header("mcp-session-id", &session);
+        let asked = asked.header("content-type", "application/json");
+        let asked = asked.body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        assert_eq!(asked.send().await.unwrap().status(), expected, "{groups:?}");
+    }
+}

@@ -10,6 +10,7 @@ use rmcp::model::ProtocolVersion;
 
 use super::{
     front::HttpFront,
+    permissions::may_use,
     placement::reopen,
     post_response::{self, ExpectedAnswer},
     request::{PostedMessages, is_legacy, refusal, respond_with},
@@ -114,7 +115,9 @@ fn find_session(
     let session = session.or_else(|| reopen(front, id, endpoint, sender));
     let session = session.filter(|session| {
         // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == sender.token_hash && session.endpoint.has_same_path(endpoint)
+        session.token_hash == sender.token_hash
+            && session.endpoint.has_same_path(endpoint)
+            && may_use(front, sender, &session.endpoint)
     });
     let Some(session) = session else {
         let error = error::error(error::UNKNOWN_SESSION, "unknown session");

@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     front::HttpFront,
+    permissions::{may_use, spend},
     post_response,
     request::{self, refusal},
     sender::Sender,
@@ -27,13 +28,12 @@ use crate::{
     wire::sse,
 };
 
-/// Opens the stream of a new session. `messages`: the path to which the host posts.
-pub(super) fn open(
-    front: &Arc<HttpFront>,
-    endpoint: Endpoint,
-    messages: &str,
-    request: &Request,
-) -> Response {
+/// The address to which the host posts, relative to that of its stream, so that a reverse proxy may
+/// put both below a prefix.
+const MESSAGES: &str = "messages";
+
+/// Opens the stream of a new session.
+pub(super) fn open(front: &Arc<HttpFront>, endpoint: Endpoint, request: &Request) -> Response {
     let sender = Sender::of(request);
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
@@ -66,7 +66,7 @@ pub(super) fn open(
             () = ended.cancelled() => {}
         }
     });
-    let address = format!("{messages}?sessionId={}", session.id);
+    let address = format!("{MESSAGES}?sessionId={}", session.id);
     let presence = StreamPresence {
         front: front.clone(),
         _in_use: session.begin_use(),
@@ -108,9 +108,12 @@ pub(super) async fn message(
     Query(options): Query<SessionQuery>,
     request: Request,
 ) -> Response {
-    let token_hash = Sender::of(&request).token_hash;
+    let sender = Sender::of(&request);
     let session = front.sessions.find(&options.session_id);
-    let Some(session) = session.filter(|session| session.token_hash == token_hash) else {
+    let is_theirs = |session: &Arc<HttpSession>| {
+        session.token_hash == sender.token_hash && may_use(&front, &sender, &session.endpoint)
+    };
+    let Some(session) = session.filter(is_theirs) else {
         return refusal(StatusCode::NOT_FOUND, None, "unknown session");
     };
     let posted = match request::read(request, front.fleet.settings().limits.max_message_bytes).await
@@ -118,6 +121,9 @@ pub(super) async fn message(
         Ok(posted) => posted,
         Err(refused) => return refused,
     };
+    if let Err(refused) = spend(&front, &sender, &posted) {
+        return refused;
+    }
     let peer = session.session.peer();
     if peer.is_full() {
         return refusal(

@@ -14,6 +14,7 @@ use crate::{
     config::{PermittedProfiles, ProfileName},
     identity::Person,
     protocol::method,
+    proxy::Endpoint,
     wire::Message,
 };
 
@@ -36,6 +37,14 @@ pub(super) fn permitted_profile(
             Some(_) => Err(refused("no group of the token may use this profile")),
         },
     }
+}
+
+/// Returns whether the sender of a request may still use a session with this endpoint. A person may
+/// have left a group since it was opened.
+pub(super) fn may_use(front: &HttpFront, sender: &Sender, endpoint: &Endpoint) -> bool {
+    let Some(person) = &sender.person else { return true };
+    let permitted = permitted_profile(front, person, endpoint.profile.clone());
+    permitted.is_ok_and(|profile| profile == endpoint.profile)
 }
 
 /// Counts the calls of tools and the bytes of a person's request.

@@ -119,14 +119,10 @@ async fn sse(
     Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    // The host posts next to the path that it used itself, not next to the rewritten one.
-    let written = request.extensions().get::<OriginalUri>();
-    let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
-    let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
     match resolve_endpoint(&front, name, &options, &request) {
         Ok(endpoint) => {
             front.fleet.use_profile(endpoint.profile.as_ref()).await;
-            legacy_sse::open(&front, endpoint, &messages, &request)
+            legacy_sse::open(&front, endpoint, &request)
         }
         Err(refused) => refused,
     }
