@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -119,18 +119,14 @@ async fn serve(
         Some(page) => api.merge(page),
         None => api,
     };
-    let replicas = match (shared, &listener) {
+    let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
-            Some(replicas_of(&shared, &fleet, listener.local_addr()?))
+            let replicas = replicas_of(&shared, &fleet, listener.local_addr()?);
+            let telling = join(replicas.clone(), fleet.clone(), stop.clone()).await;
+            (Some(replicas), Some(telling))
         }
-        _ => None,
+        _ => (None, None),
     };
-    let beating = replicas.clone().map(|replicas| {
-        let (told, adopting) = (fleet.clone(), fleet.clone());
-        let loads = move || told.operator().loads_for_all();
-        let adopt = move |names: &[String]| adopting.operator().adopt_loads(names);
-        tokio::spawn(replicas.run(loads, adopt, stop.clone()))
-    });
     let routes = |access| HttpRoutes { access, api, serves_at_root, replicas };
     let ended = match (listener, transports.stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
@@ -153,13 +149,27 @@ async fn serve(
             over_http.and(on_stdio)
         }
     };
-    if let Some(beating) = beating {
-        // It ends with the transports.
-        let _ = beating.await;
+    if let Some(telling) = telling {
+        // The task ends with the transports.
+        let _ = telling.await;
     }
     served.stop().await;
     watchdog.end();
     Ok(ended?)
+}
+
+/// Learns which replicas there are, if the store can tell, and starts the task that tells them of
+/// this one.
+async fn join(
+    replicas: Arc<Replicas>,
+    fleet: Arc<Fleet>,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
+    replicas.clone().tell(Vec::new()).await;
+    let adopting = fleet.clone();
+    let loads = move || fleet.operator().loads_for_all();
+    let adopt = move |names: &[String]| adopting.operator().adopt_loads(names);
+    tokio::spawn(replicas.run(loads, adopt, stop))
 }
 
 /// Returns the replicas that share a store, of which this process is one.

@@ -19,7 +19,7 @@ use crate::{
 /// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a fleet keeps beyond its own life.
+/// The state that outlives a fleet.
 pub(super) struct KeptState {
     pub(super) storage: Storage,
     pub(super) auth: Auth,

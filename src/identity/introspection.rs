@@ -3,8 +3,12 @@
 use reqwest::Client;
 use serde_json::Value;
 
-use super::{Person, TokenProblem, key_set::read_json};
-use crate::{base::with_causes, config::IntrospectionEntry, config::IssuerEntry};
+use super::{LEEWAY, Person, TokenProblem, key_set::read_json, person::seconds};
+use crate::{
+    base::{now_seconds, with_causes},
+    config::IntrospectionEntry,
+    config::IssuerEntry,
+};
 
 /// Asks an identity provider about a token.
 pub(super) async fn introspect(
@@ -36,6 +40,12 @@ fn person_of(
     claims: &Value,
 ) -> Result<Person, TokenProblem> {
     let invalid = |why: &str| TokenProblem::Invalid(why.to_owned());
+    let now = now_seconds();
+    let is_early = seconds(&claims["nbf"]).is_some_and(|begin| begin > now + LEEWAY);
+    let is_late = seconds(&claims["exp"]).is_some_and(|end| end + LEEWAY < now);
+    if is_early || is_late {
+        return Err(invalid("it has expired, or is not valid yet"));
+    }
     if claims["active"] != true {
         return Err(invalid("it is not active"));
     }
@@ -65,7 +75,8 @@ mod tests {
     fn only_an_active_token_for_us_has_an_owner() {
         let issuer = IssuerEntry { issuer: "https://i".to_owned(), ..IssuerEntry::default() };
         let of = |change: Value| {
-            let mut claims = json!({"active": true, "sub": "7", "exp": 9, "aud": ["x", "us"]});
+            let mut claims =
+                json!({"active": true, "sub": "7", "exp": 4_000_000_000_u64, "aud": ["x", "us"]});
             claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             person_of(&issuer, &["us".to_owned()], &claims).is_ok()
         };
@@ -77,6 +88,8 @@ mod tests {
             json!({"aud": null}),
             json!({"iss": "https://j"}),
             json!({"exp": null}),
+            json!({"exp": 5}),
+            json!({"nbf": 4_000_000_000_u64}),
         ] {
             assert!(!of(change.clone()), "{change}");
         }

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use jsonwebtoken::{
     DecodingKey, Header, Validation, decode,
     errors::{Error, ErrorKind},
+    jwk::PublicKeyUse,
 };
 use reqwest::Client;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{Person, TokenProblem, introspection::introspect, key_set::KeySet, signatures};
+use super::{LEEWAY, Person, TokenProblem, introspection::introspect, key_set::KeySet, signatures};
 use crate::config::IssuerEntry;
-
-/// Tolerated difference of clocks, in seconds.
-const LEEWAY: u64 = 30;
 
 /// Maximum number of questions about tokens at a time.
 const MAX_QUESTIONS: usize = 64;
@@ -67,6 +65,14 @@ impl Issuer {
         let key = self.keys.key(header.kid.as_deref()).await;
         let key = key.map_err(TokenProblem::Unavailable)?;
         let key = key.ok_or_else(|| invalid("it is signed with an unknown key"))?;
+        let is_for_this = key
+            .common
+            .key_algorithm
+            .is_none_or(|named| named.to_string() == format!("{:?}", header.alg));
+        let signs = key.common.public_key_use.as_ref();
+        if !is_for_this || signs.is_some_and(|usage| *usage != PublicKeyUse::Signature) {
+            return Err(invalid("it is signed with a key that is meant for something else"));
+        }
         let key = DecodingKey::from_jwk(&key).map_err(|error| invalid(&reason(&error)))?;
         let mut validation = Validation::new(header.alg);
         validation.set_issuer(&[&self.entry.issuer]);
@@ -108,6 +114,6 @@ fn reason(error: &Error) -> String {
         ErrorKind::InvalidIssuer => "it is of another issuer".to_owned(),
         ErrorKind::InvalidSignature => "its signature is wrong".to_owned(),
         ErrorKind::MissingRequiredClaim(claim) => format!("it has no valid {claim}"),
-        _ => error.to_string(),
+        _ => "it is malformed".to_owned(),
     }
 }

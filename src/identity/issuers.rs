@@ -1,10 +1,6 @@
 //! All identity providers of the config, and the tokens that were checked lately.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jsonwebtoken::{dangerous::insecure_decode_claims, decode_header};
 use serde_json::Value;
@@ -12,7 +8,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{Person, TokenProblem, issuer::Issuer, signatures};
-use crate::{base::Lock, config::IssuerEntry, wire::http_client_builder};
+use crate::{
+    base::{Lock, now_seconds},
+    config::IssuerEntry,
+    wire::http_client_builder,
+};
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
@@ -100,8 +100,8 @@ impl Issuers {
     fn checked(&self, hash: &[u8; 32]) -> Option<Arc<Person>> {
         let checked = self.checked.lock();
         let token = checked.get(hash)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let is_valid = token.checked.elapsed() < CHECK_LIFETIME && token.person.expires > now;
+        let is_valid =
+            token.checked.elapsed() < CHECK_LIFETIME && token.person.expires > now_seconds();
         is_valid.then(|| token.person.clone())
     }
 
@@ -114,7 +114,7 @@ impl Issuers {
         // The claims are believed only after the signature has been checked with the keys of the
         // issuer that they name.
         let claims = insecure_decode_claims::<Value>(token);
-        let claims = claims.map_err(|error| TokenProblem::Invalid(error.to_string()))?;
+        let claims = claims.map_err(|_| TokenProblem::Invalid("it is malformed".to_owned()))?;
         let issuer = self.all.iter().find(|issuer| claims["iss"] == issuer.name());
         let issuer = issuer.ok_or(TokenProblem::UnknownIssuer)?;
         issuer.owner_of_signed(token, &header).await

@@ -10,6 +10,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet};
 use reqwest::Client;
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use crate::base::{Lock, with_causes};
@@ -34,13 +35,21 @@ pub(super) struct KeySet {
 #[derive(Default)]
 struct KnownKeys {
     keys: Option<(JwkSet, Instant)>,
-    /// The time of the last request because of an unknown key.
-    sought: Option<Instant>,
-    /// The request in progress, for which all tokens wait.
+    /// The time of the last request that was made because there was no key, or has failed.
+    last_attempt: Option<Instant>,
+    /// The reason that the last request has failed.
+    failure: Option<String>,
+    /// The request in progress, for which all tokens without a key wait.
     running: Option<SharedRequest>,
 }
 
-type SharedRequest = Shared<BoxFuture<'static, Result<(), String>>>;
+type SharedRequest = Shared<BoxFuture<'static, ()>>;
+
+/// The keys of a provider as published (RFC 7517, section 5).
+#[derive(Deserialize)]
+struct PublishedKeys {
+    keys: Vec<serde_json::Value>,
+}
 
 /// The part of the metadata of an issuer that names its keys (RFC 8414, section 2).
 #[derive(Deserialize)]
@@ -60,14 +69,17 @@ impl KeySet {
     /// The reason that the keys cannot be requested, while none are known.
     pub(super) async fn key(self: &Arc<Self>, id: Option<&str>) -> Result<Option<Jwk>, String> {
         let (found, request) = self.look(id);
-        let Some(request) = request else { return Ok(found) };
-        match request.await {
-            Err(why) if self.known.lock().keys.is_none() => Err(why),
-            Err(why) => {
-                tracing::warn!(issuer = self.issuer, why, "cannot request the keys of an issuer");
-                Ok(found)
-            }
-            Ok(()) => Ok(self.known.lock().find(id)),
+        let (None, Some(request)) = (&found, request) else { return self.outcome(found) };
+        request.await;
+        let found = self.known.lock().find(id);
+        self.outcome(found)
+    }
+
+    fn outcome(&self, found: Option<Jwk>) -> Result<Option<Jwk>, String> {
+        let known = self.known.lock();
+        match &known.failure {
+            Some(why) if known.keys.is_none() => Err(why.clone()),
+            _ => Ok(found),
         }
     }
 
@@ -75,27 +87,40 @@ impl KeySet {
     fn look(self: &Arc<Self>, id: Option<&str>) -> (Option<Jwk>, Option<SharedRequest>) {
         let mut known = self.known.lock();
         let found = known.find(id);
-        let is_due = match &known.keys {
-            None => true,
-            Some((_, requested)) if found.is_some() => requested.elapsed() >= MAX_AGE,
-            Some(_) => known.sought.is_none_or(|sought| sought.elapsed() >= MIN_INTERVAL),
-        };
-        if !is_due {
+        if let Some(running) = &known.running {
+            return (found, Some(running.clone()));
+        }
+        let is_young = |(_, requested): &(JwkSet, Instant)| requested.elapsed() < MAX_AGE;
+        let is_wanted = found.is_none() || !known.keys.as_ref().is_some_and(is_young);
+        let may_ask = known.last_attempt.is_none_or(|last| last.elapsed() >= MIN_INTERVAL);
+        if !is_wanted || !may_ask {
             return (found, None);
         }
-        if known.keys.is_some() && found.is_none() {
-            known.sought = Some(Instant::now());
+        if known.keys.is_some() {
+            known.last_attempt = Some(Instant::now());
         }
-        let request = known.running.get_or_insert_with(|| self.clone().request().boxed().shared());
-        (found, Some(request.clone()))
+        // The request goes on without the token that has caused it.
+        let requesting = AbortOnDropHandle::new(tokio::spawn(self.clone().request()));
+        let request = requesting.map(|_| ()).boxed().shared();
+        known.running = Some(request.clone());
+        (found, Some(request))
     }
 
-    async fn request(self: Arc<Self>) -> Result<(), String> {
+    async fn request(self: Arc<Self>) {
         let keys = self.requested_keys().await;
         let mut known = self.known.lock();
         known.running = None;
-        known.keys = Some((keys?, Instant::now()));
-        Ok(())
+        match keys {
+            Ok(keys) => {
+                known.keys = Some((keys, Instant::now()));
+                known.failure = None;
+            }
+            Err(why) => {
+                tracing::warn!(issuer = self.issuer, why, "cannot request the keys of an issuer");
+                known.last_attempt = Some(Instant::now());
+                known.failure = Some(why);
+            }
+        }
     }
 
     async fn requested_keys(&self) -> Result<JwkSet, String> {
@@ -103,7 +128,10 @@ impl KeySet {
             Some(url) => url.clone(),
             None => self.address_in_metadata(&self.client).await?,
         };
-        get_json(&self.client, &url).await
+        let PublishedKeys { keys } = get_json(&self.client, &url).await?;
+        // A key of an unknown form does not hide the others.
+        let keys = keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
+        Ok(JwkSet { keys: keys.collect() })
     }
 
     async fn address_in_metadata(&self, client: &Client) -> Result<String, String> {

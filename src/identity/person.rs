@@ -30,7 +30,7 @@ impl Person {
             subject: claims["sub"].as_str()?.to_owned(),
             groups: groups.map(names).unwrap_or_default(),
             scopes: scopes.map(words).unwrap_or_default(),
-            expires: claims["exp"].as_u64()?,
+            expires: seconds(&claims["exp"])?,
         })
     }
 
@@ -40,6 +40,16 @@ impl Person {
         let digest = digest.chain_update(&self.issuer).chain_update([0]);
         digest.chain_update(&self.subject).finalize().into()
     }
+}
+
+/// Returns a time of a token (RFC 7519, section 2, `NumericDate`), without its fraction.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time beyond the range is the last or the first one"
+)]
+pub(super) fn seconds(time: &Value) -> Option<u64> {
+    time.as_u64().or_else(|| time.as_f64().map(|time| time as u64))
 }
 
 /// Returns the names in an array of texts, or the one name.

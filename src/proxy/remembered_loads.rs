@@ -27,8 +27,11 @@ impl RememberedLoads {
 
     /// Reads the names. A value that cannot be read has none.
     pub(in crate::proxy) fn read(&self) -> BTreeSet<String> {
-        let value = self.store.get(&self.name, MAX_BYTES).ok().flatten().unwrap_or_default();
-        names_in(&value)
+        self.names().unwrap_or_default()
+    }
+
+    fn names(&self) -> io::Result<BTreeSet<String>> {
+        Ok(names_in(&self.store.get(&self.name, MAX_BYTES)?.unwrap_or_default()))
     }
 
     /// Adds a name.
@@ -38,7 +41,7 @@ impl RememberedLoads {
     pub(in crate::proxy) fn add(&self, name: &str) -> io::Result<()> {
         loop {
             let seen = self.store.version(&self.name)?;
-            let mut loaded = self.read();
+            let mut loaded = self.names()?;
             if !loaded.insert(name.to_owned()) {
                 return Ok(());
             }

@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use super::{Store, StoreLease};
 use crate::base::{LockError, run_blocking, wait_for_lock_blocking};
 
-/// Interval of the attempts to take a lease.
-const RETRY_DELAY: Duration = Duration::from_millis(10);
+/// Delays before further attempts to take a lease, which double.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(10);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Waits for a lease that processes hold while they use the network. A store that cannot be reached
 /// may be reached again.
@@ -21,6 +22,7 @@ pub(crate) async fn lease(
     timeout: Duration,
 ) -> Result<StoreLease, LockError> {
     let until = Instant::now() + timeout;
+    let mut delay = MIN_RETRY_DELAY;
     loop {
         let (asked, name) = (store.clone(), name.to_owned());
         // The work has no outcome only if the runtime is shutting down.
@@ -34,7 +36,8 @@ pub(crate) async fn lease(
         if Instant::now() >= until {
             return Err(missed);
         }
-        tokio::time::sleep(RETRY_DELAY).await;
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{StoreAddress, store_health::StoreHealth};
+use crate::base::Lock;
 
 /// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// runtime the callers have. While the store cannot be used, operations fail at once, and the
 /// thread checks whether it can be used again.
 pub(super) struct RedisLink {
-    connection: ConnectionManager,
+    connection: Arc<Lock<ConnectionManager>>,
     runtime: Handle,
     tasks: TaskTracker,
     end: CancellationToken,
@@ -58,11 +59,12 @@ impl RedisLink {
         let handle = runtime.handle().clone();
         let connection = {
             let _entered = runtime.enter();
-            ConnectionManager::new_lazy_with_config(client, manager_config())
-                .map_err(|error| invalid(&error))?
+            connect(&client).map_err(|error| invalid(&error))?
         };
-        let (probed, ended) = (connection.clone(), end.clone());
-        let (probing, driving) = (probe(probed, health.clone()), tasks.clone());
+        let connection = Arc::new(Lock::new(connection));
+        let name = format!("{{{}:probe}}", address.prefix);
+        let probe = Probe { client, connection: connection.clone(), name, health: health.clone() };
+        let (ended, probing, driving) = (end.clone(), probe.run(), tasks.clone());
         let run = move || {
             runtime.block_on(async move {
                 ended.run_until_cancelled(probing).await;
@@ -96,7 +98,7 @@ impl RedisLink {
             return Err(io::Error::new(io::ErrorKind::NotConnected, why));
         }
         let (outcome, receiver) = mpsc::sync_channel(1);
-        let (work, health) = (work(self.connection.clone()), self.health.clone());
+        let (work, health) = (work(self.connection()), self.health.clone());
         self.start(async move {
             // The caller cannot be gone.
             let _ = outcome.send(perform(work, &health).await);
@@ -114,7 +116,7 @@ impl RedisLink {
     }
 
     pub(super) fn connection(&self) -> ConnectionManager {
-        self.connection.clone()
+        self.connection.lock().clone()
     }
 }
 
@@ -143,12 +145,14 @@ fn client(address: &StoreAddress) -> RedisResult<Client> {
     Client::build_with_tls(address.url.as_str(), TlsCertificates { client_tls: None, root_cert })
 }
 
-fn manager_config() -> ConnectionManagerConfig {
-    ConnectionManagerConfig::new()
+/// Returns a connection that is made when it is needed.
+fn connect(client: &Client) -> RedisResult<ConnectionManager> {
+    let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(RESPONSE_TIMEOUT))
         // The probes are the other attempts.
-        .set_number_of_retries(0)
+        .set_number_of_retries(0);
+    ConnectionManager::new_lazy_with_config(client.clone(), config)
 }
 
 fn place_of(client: &Client) -> String {
@@ -161,14 +165,40 @@ fn place_of(client: &Client) -> String {
     format!("{scheme}{}/{}", info.addr(), info.redis_settings().db())
 }
 
-/// Checks at intervals whether the store can be used, without an end.
-async fn probe(connection: ConnectionManager, health: Arc<StoreHealth>) {
-    loop {
-        let mut connection = connection.clone();
-        let ping = async move { redis::cmd("PING").query_async::<()>(&mut connection).await };
-        // The outcome is in the health.
-        let _ = perform(ping, &health).await;
-        tokio::time::sleep(PROBE_INTERVAL).await;
+/// Finds out at intervals whether the store can be used.
+struct Probe {
+    client: Client,
+    connection: Arc<Lock<ConnectionManager>>,
+    /// The name of a value that is written.
+    name: String,
+    health: Arc<StoreHealth>,
+}
+
+impl Probe {
+    /// Writes a value at intervals, without an end. After a failure the connection is made again,
+    /// because something else may have answered on it.
+    async fn run(self) {
+        loop {
+            let mut connection = self.connection.lock().clone();
+            let mut write = redis::cmd("SET");
+            write.arg(&self.name).arg(1).arg("PX").arg(60_000);
+            let write = async move { write.query_async::<String>(&mut connection).await };
+            let usable = match perform(write, &self.health).await {
+                Ok(said) if said == "OK" => Ok(()),
+                Ok(_) => Err("the server is not Redis".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            match usable {
+                Ok(()) => self.health.note_recovery(),
+                Err(why) => {
+                    self.health.note_outage(&why);
+                    if let Ok(connection) = connect(&self.client) {
+                        *self.connection.lock() = connection;
+                    }
+                }
+            }
+            tokio::time::sleep(PROBE_INTERVAL).await;
+        }
     }
 }
 
@@ -190,11 +220,10 @@ pub(super) async fn perform<T>(
             Err(io::Error::new(io::ErrorKind::NotConnected, message))
         }
     };
-    match &outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => {
-            health.note_outage(began.elapsed(), error);
-        }
-        _ => health.note_answer(began.elapsed()),
+    let outage = outcome.as_ref().err().filter(|it| it.kind() == io::ErrorKind::NotConnected);
+    health.report(began.elapsed(), outage.is_none());
+    if let Some(error) = outage {
+        health.note_outage(error);
     }
     outcome
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use redis::{Cmd, Pipeline, aio::ConnectionManager};
@@ -17,7 +17,7 @@ use super::{
         self, FORM, HEAD_BYTES, MARK_BYTES, OVERHEAD_BYTES, RecordMark, RecordProblem, StoredRecord,
     },
 };
-use crate::base::{Lock, SealingKeys};
+use crate::base::{Lock, SealingKeys, since_1970};
 
 /// The number of the layout of names. A different layout gets a different number, and does not see
 /// these names.
@@ -29,6 +29,8 @@ const REMOVAL_SECONDS: u64 = 30 * 24 * 3600;
 const VERSION_AGE: Duration = Duration::from_millis(500);
 /// Maximum number of known versions.
 const MAX_VERSIONS: usize = 10_000;
+/// Maximum number of names of one kind that are read, the newest first.
+const MAX_NAMES: isize = 20_000;
 /// Number of values about which the server is asked at once.
 const AT_ONCE: usize = 500;
 
@@ -46,9 +48,9 @@ if ARGV[6] == '0' then
   redis.call('SET', KEYS[1], ARGV[3])
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[5])
 else
-  if not was then return 'missing' end
   redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[6])
   redis.call('ZREM', KEYS[2], ARGV[5])
+  if not was then return 'missing' end
 end
 return 'done'
 ";
@@ -93,7 +95,8 @@ impl RedisStore {
                 commands.getrange(self.value_name(&item.name), 0, MARK_BYTES.cast_signed() - 1);
             }
             let heads: Vec<Vec<u8>> = self.ask_all(commands)?;
-            for (item, head) in items.iter().zip(heads) {
+            let present = items.iter().zip(heads).filter(|(item, _)| item.size > 0);
+            for (item, head) in present {
                 counted.values += 1;
                 counted.bytes += item.size;
                 match stored_record::mark_of(&self.keys, &head) {
@@ -119,6 +122,17 @@ impl RedisStore {
         set.arg(self.value_name(name)).arg(record).arg("PX").arg(millis);
         commands.add_command(set).ignore();
         commands.zadd(self.index_name(), name, now_millis()).ignore();
+        self.ask_all(commands)
+    }
+
+    /// Removes a value without a record of that.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub(super) fn delete(&self, name: &str) -> io::Result<()> {
+        let mut commands = redis::pipe();
+        commands.del(self.value_name(name)).ignore();
+        commands.zrem(self.index_name(), name).ignore();
         self.ask_all(commands)
     }
 
@@ -181,11 +195,11 @@ impl RedisStore {
         let said: String = self.ask(script)?;
         match said.as_str() {
             "newer" => Err(unreadable(&RecordProblem::Newer(FORM + 1))),
-            "done" => {
+            "changed" => Ok(said),
+            _ => {
                 self.note_version(name, version);
                 Ok(said)
             }
-            _ => Ok(said),
         }
     }
 
@@ -196,17 +210,26 @@ impl RedisStore {
     /// Returns the values in the order in which they were written, the newest first.
     fn stored(&self) -> io::Result<Vec<StoredItem>> {
         let mut range = redis::cmd("ZREVRANGE");
-        range.arg(self.index_name()).arg(0).arg(-1);
-        let names: Vec<String> = self.ask(range)?;
+        range.arg(self.index_name()).arg(0).arg(MAX_NAMES - 1);
+        let names: Vec<Vec<u8>> = self.ask(range)?;
+        // Other programs may have put anything into the index.
+        let names = names.into_iter().filter_map(|name| String::from_utf8(name).ok());
+        let names: Vec<String> = names.collect();
         let mut stored = Vec::with_capacity(names.len());
         for names in names.chunks(AT_ONCE) {
             let mut commands = redis::pipe();
             for name in names {
                 commands.strlen(self.value_name(name));
             }
-            let sizes: Vec<u64> = self.ask_all(commands)?;
+            commands.ignore_errors();
+            let sizes: Vec<redis::RedisResult<u64>> = self.ask_all(commands)?;
             let pairs = names.iter().cloned().zip(sizes);
-            stored.extend(pairs.map(|(name, size)| StoredItem { name, size }));
+            // A value of another type counts as one of no bytes.
+            let item = |(name, size): (String, redis::RedisResult<u64>)| StoredItem {
+                name,
+                size: size.unwrap_or_default(),
+            };
+            stored.extend(pairs.map(item));
         }
         Ok(stored)
     }
@@ -222,10 +245,7 @@ impl RedisStore {
             // A value of no bytes has expired, or the server has evicted it.
             if size == 0 || counts && (values > limits.max_values || bytes > limits.max_total_bytes)
             {
-                let mut commands = redis::pipe();
-                commands.del(self.value_name(&name)).ignore();
-                commands.zrem(self.index_name(), &name).ignore();
-                self.ask_all::<()>(commands)?;
+                self.delete(&name)?;
             }
         }
         Ok(())
@@ -354,8 +374,7 @@ impl Store for RedisStore {
 }
 
 fn now_millis() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn head_command(value_name: &str) -> Cmd {

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,16 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::{SharedStores, Store as _, StoreHealth, redis_store::RedisStore};
-use crate::base::{Lock, SealingKeys, counted, run_blocking};
+use crate::base::{Lock, SealingKeys, counted, now_seconds, run_blocking};
 
 /// Interval at which a replica tells that it is there, and reads which others are.
 const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time after which a replica that has not told so is gone.
 const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
+/// Maximum number of replicas that are read, the newest first.
+const MAX_REPLICAS: usize = 200;
+/// Maximum age of a record that is believed, in seconds. The clocks of replicas may differ by 2 min.
+const MAX_RECORD_AGE: u64 = 127;
 /// Maximum size of what a replica tells, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
 
@@ -34,6 +38,8 @@ pub(crate) struct Replica {
     pub url: Option<String>,
     /// The number of the record, which increases.
     pub beat: u64,
+    /// The time of the record, in seconds since 1970. Older records may have been put back.
+    pub at: u64,
     /// The names of the offers that its hosts have loaded for all hosts.
     #[serde(default)]
     pub loads: Vec<String>,
@@ -58,7 +64,8 @@ pub(crate) struct Replicas {
     store: RedisStore,
     health: Arc<StoreHealth>,
     keys: SealingKeys,
-    others: Lock<Arc<[Replica]>>,
+    /// The others, with the time at which a new record of each was last seen.
+    others: Lock<Vec<(Replica, Instant)>>,
     /// The beats of replicas that could not be connected, by their marks.
     unreachable: Lock<HashMap<String, u64>>,
 }
@@ -74,7 +81,7 @@ impl Replicas {
             store,
             health: stores.health().clone(),
             keys,
-            others: Lock::new(Arc::new([])),
+            others: Lock::default(),
             unreachable: Lock::default(),
         })
     }
@@ -107,10 +114,7 @@ impl Replicas {
         stop: CancellationToken,
     ) {
         loop {
-            let (this, own_loads) = (self.clone(), loads());
-            // A store that cannot be used has been logged.
-            let beaten = run_blocking(move || this.beat(own_loads)).await;
-            if let Some(Ok(())) = beaten {
+            if self.clone().tell(loads()).await {
                 let others = self.others();
                 let loaded: Vec<String> =
                     others.iter().flat_map(|other| other.loads.iter().cloned()).collect();
@@ -121,61 +125,70 @@ impl Replicas {
             }
         }
         let this = self.clone();
-        let _ = run_blocking(move || this.store.remove(&this.mark)).await;
+        let _ = run_blocking(move || this.store.delete(&this.mark)).await;
+    }
+
+    /// Tells the others of this replica, and reads which others there are. Returns whether that has
+    /// succeeded; a store that cannot be used has been logged.
+    pub(crate) async fn tell(self: Arc<Self>, loads: Vec<String>) -> bool {
+        matches!(run_blocking(move || self.beat(loads)).await, Some(Ok(())))
     }
 
     /// Writes the record of this replica, and reads those of the others.
     fn beat(&self, loads: Vec<String>) -> io::Result<()> {
         let beat = self.beats.fetch_add(1, Ordering::Relaxed);
-        let own = Replica { mark: self.mark.clone(), url: self.url.clone(), beat, loads };
+        let (mark, url) = (self.mark.clone(), self.url.clone());
+        let own = Replica { mark, url, beat, at: now_seconds(), loads };
         let record = serde_json::to_vec(&own)?;
         self.store.put_for(&self.mark, &record, BEAT_TIMEOUT)?;
         let mut others = Vec::new();
-        for name in self.store.present_names()? {
+        for name in self.store.present_names()?.into_iter().take(MAX_REPLICAS) {
             if name == self.mark {
                 continue;
             }
             // A record that cannot be read is of another version, or has just expired.
             let Ok(Some(record)) = self.store.get(&name, MAX_RECORD_BYTES) else { continue };
-            if let Ok(other) = serde_json::from_slice::<Replica>(&record) {
-                others.push(other);
-            }
+            let other = serde_json::from_slice::<Replica>(&record).ok();
+            others.extend(other.filter(|it| now_seconds().abs_diff(it.at) <= MAX_RECORD_AGE));
         }
         self.note(others);
         Ok(())
     }
 
-    fn note(&self, others: Vec<Replica>) {
+    /// Takes over what was read. A replica without a record stays for as long as its record would
+    /// have: the store may have been emptied.
+    fn note(&self, read: Vec<Replica>) {
+        let now = Instant::now();
         let mut unreachable = self.unreachable.lock();
-        unreachable.retain(|mark, beat| {
-            others.iter().any(|other| other.mark == *mark && other.beat <= *beat)
+        unreachable.retain(|mark, beat| read.iter().any(|it| it.mark == *mark && it.beat <= *beat));
+        let mut others = self.others.lock();
+        let was = others.len();
+        others.retain(|(other, seen)| {
+            let is_read = read.iter().any(|it| it.mark == other.mark);
+            !is_read && now.duration_since(*seen) < BEAT_TIMEOUT
         });
-        let reachable = others.into_iter().filter(|other| !unreachable.contains_key(&other.mark));
-        let reachable: Arc<[Replica]> = reachable.collect();
-        drop(unreachable);
-        let count = reachable.len();
-        let was = std::mem::replace(&mut *self.others.lock(), reachable).len();
-        if count != was {
-            tracing::info!("sees {}", counted(count, "other replica"));
+        let reachable = read.into_iter().filter(|it| !unreachable.contains_key(&it.mark));
+        others.extend(reachable.map(|it| (it, now)));
+        if others.len() != was {
+            tracing::info!("sees {}", counted(others.len(), "other replica"));
         }
     }
 
-    fn others(&self) -> Arc<[Replica]> {
-        self.others.lock().clone()
+    fn others(&self) -> Vec<Replica> {
+        self.others.lock().iter().map(|(other, _)| other.clone()).collect()
     }
 
     /// Notes that a replica cannot be connected. It is left out until it tells again that it is
     /// there.
     pub(crate) fn note_unreachable(&self, replica: &Replica) {
         self.unreachable.lock().insert(replica.mark.clone(), replica.beat);
-        let mut others = self.others.lock();
-        *others = others.iter().filter(|other| other.mark != replica.mark).cloned().collect();
+        self.others.lock().retain(|(other, _)| other.mark != replica.mark);
     }
 
     /// Returns the first other replica that is there and whose mark fits.
     pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Replica> {
         let others = self.others();
-        others.iter().find(|other| other.url.is_some() && fits(&other.mark)).cloned()
+        others.into_iter().find(|other| other.url.is_some() && fits(&other.mark))
     }
 
     /// Returns the home of something that the replica `mark` has made, and that `key` names: that

@@ -1,4 +1,4 @@
-//! Whether a shared store can be used, and how fast it answers.
+//! The state of a shared store: its outage, and an observer of its operations.
 
 use std::{fmt, sync::OnceLock, time::Duration};
 
@@ -27,24 +27,23 @@ impl StoreHealth {
         let _ = self.observer.set(observer);
     }
 
-    /// Records an answer, even if it refuses something.
-    pub(super) fn note_answer(&self, took: Duration) {
-        self.report(took, true);
+    /// Notes that the store can be written to.
+    pub(super) fn note_recovery(&self) {
         let was = self.outage.lock().take();
         if was.is_some() {
             tracing::info!("the store can be used again");
         }
     }
 
-    pub(super) fn note_outage(&self, took: Duration, why: impl fmt::Display) {
-        self.report(took, false);
+    pub(super) fn note_outage(&self, why: impl fmt::Display) {
         let is_news = self.outage.lock().replace(why.to_string()).is_none();
         if is_news {
             tracing::warn!(%why, "the store cannot be used; calls go on without it");
         }
     }
 
-    fn report(&self, took: Duration, is_answered: bool) {
+    /// Reports an operation.
+    pub(super) fn report(&self, took: Duration, is_answered: bool) {
         if let Some(observer) = self.observer.get() {
             observer(took, is_answered);
         }

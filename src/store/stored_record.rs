@@ -27,7 +27,7 @@ pub(super) enum StoredRecord {
     Removed,
 }
 
-/// What the first bytes of a record tell.
+/// The state of a record, by its first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordMark {
     /// A value that the first key has sealed.

@@ -411,7 +411,7 @@ async fn sse_host_that_does_not_read_slows_no_other() {
     let path = start.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
     let post = |message: Value| {
         let request = http_client()
-            .post(format!("http://{address}{path}"))
+            .post(format!("http://{address}/{path}"))
             .header("content-type", "application/json")
             .body(message.to_string());
         async move { request.send().await.unwrap().status().as_u16() }

@@ -57,13 +57,16 @@ async fn host_finds_the_provider_and_is_served_with_its_token() {
         "Bearer resource_metadata=\"https://mcp.example.com/.well-known/\
             oauth-protected-resource/mcp\", scope=\"mcp\""
     );
-    for (path, resource) in [("/mcp", "/mcp"), ("", ""), ("/servers/a/mcp", "/servers/a/mcp")] {
+    for (path, resource) in [("/mcp", "/mcp"), ("", "")] {
         let url = program.url(&format!("/.well-known/oauth-protected-resource{path}")).await;
         let metadata: Value = http_client().get(url).send().await.unwrap().json().await.unwrap();
         assert_eq!(metadata["resource"], format!("https://mcp.example.com{resource}"));
         assert_eq!(metadata["authorization_servers"], json!([provider.issuer()]));
         assert_eq!(metadata["scopes_supported"], json!(["mcp"]));
     }
+    // The endpoints of single servers are a part of the service as a whole.
+    let (_, challenge, _) = post(&program, "/servers/a/mcp", None).await;
+    assert!(challenge.contains("/oauth-protected-resource\""), "{challenge}");
     let token = provider.token(&json!({"scope": "mcp other"}));
     let mut host = host(&program, "/mcp", &token).await;
     host.initialize(json!({})).await;

@@ -125,9 +125,16 @@ async fn session_of_a_killed_replica_continues_at_another() {
             assert!(echo(host, &text).await.contains(&text));
         }
         assert_eq!(host.http().session(), session);
-        // The stream is opened anew, and tells that the lists may differ.
+        // The stream is opened again, and tells that the lists may differ.
         host.http_mut().listen(Some("0-7"));
         host.notification("notifications/tools/list_changed").await;
+    }
+    // A session that was ended where it was opened again stays ended.
+    service.move_to(&mut hosts[1], 1).await;
+    assert_eq!(hosts[1].http().delete().await, 204);
+    for replica in [1, 2] {
+        service.move_to(&mut hosts[1], replica).await;
+        assert_eq!(hosts[1].http().delete().await, 404);
     }
     // A token that the session was not opened with finds no session.
     let id = hosts[0].http().session().unwrap();

@@ -1,6 +1,7 @@
 //! A store that several machines share: a real Redis, and a home for each machine.
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{
     Authority, Redis, STORE_KEY, Server, User, free_port, http_client, not_tested, redacted,
@@ -82,7 +83,7 @@ async fn calls_go_on_without_the_store_and_the_login_survives_its_loss() {
     redis.resume().await;
     program.logged("the store can be used again").await;
     redis.command(&["FLUSHALL"]).await;
-    assert!(redis.names().await.is_empty());
+    assert!(redis.names().await.iter().all(|name| !name.contains(":logins}")));
     // The next calls notice that the store has no login, and store it again.
     while redis.names().await.iter().all(|name| !name.contains(":logins}:1:value")) {
         assert_eq!(host.use_g().await, "ordinary");
@@ -91,6 +92,54 @@ async fn calls_go_on_without_the_store_and_the_login_survives_its_loss() {
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
     assert_eq!(machine(&redis, &authority).host().await.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn token_that_expires_while_the_store_has_lost_the_login_is_renewed() {
+    let Some(redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let user = machine(&redis, &authority);
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(host.use_g().await, "ordinary");
+    redis.command(&["FLUSHALL"]).await;
+    authority.expire_tokens();
+    assert_eq!(host.use_g().await, "ordinary");
+    assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+    assert_eq!(machine(&redis, &authority).host().await.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn store_is_used_again_after_something_else_had_its_address() {
+    let Some(mut redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let user = machine(&redis, &authority);
+    let program = user.proxy().argument("--http").argument("127.0.0.1:0").start_service();
+    program.url("/mcp").await;
+    redis.kill().await;
+    program.logged("the store cannot be used").await;
+    let impostor = tokio::net::TcpListener::bind(redis.address()).await.unwrap();
+    let (mut stream, _) = impostor.accept().await.unwrap();
+    stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await.unwrap();
+    drop((stream, impostor));
+    redis.resume().await;
+    program.logged("the store can be used again").await;
+    assert!(user.log_in().await.0);
+}
+
+#[tokio::test]
+async fn store_that_refuses_to_write_is_not_ready() {
+    let Some(redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let user = machine(&redis, &authority);
+    let program = user.proxy().argument("--http").argument("127.0.0.1:0").start_service();
+    let url = program.url("/readyz?strict").await;
+    assert_eq!(http_client().get(&url).send().await.unwrap().status(), 200);
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    program.logged("the store cannot be used").await;
+    assert_eq!(http_client().get(&url).send().await.unwrap().status(), 503);
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    program.logged("the store can be used again").await;
 }
 
 #[tokio::test]

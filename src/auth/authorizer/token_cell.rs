@@ -197,11 +197,14 @@ impl TokenCell {
     }
 
     /// Returns the login in memory if it could not be saved and the stored login has not changed
-    /// since.
+    /// since, or if the store has lost it.
     pub(super) fn unsaved_login(&self, version: StoredVersion) -> Option<Credential> {
         let state = self.state.lock();
         match &state.current {
-            CurrentCredential::Token(token) if state.is_unsaved && state.version == version => {
+            CurrentCredential::Token(token)
+                if state.is_unsaved && state.version == version
+                    || self.survives_loss && version == StoredVersion::default() =>
+            {
                 Some(token.login.clone())
             }
             _ => None,

@@ -1,9 +1,6 @@
 //! Requests whose session, question or result is at another replica, which answers them.
 
-use std::{
-    sync::LazyLock,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::LazyLock, time::Duration};
 
 use axum::{
     body::Body,
@@ -16,7 +13,7 @@ use reqwest::Client;
 
 use super::request::refusal;
 use crate::{
-    base::{SealUse, SealingKeys},
+    base::{SealUse, SealingKeys, now_seconds},
     store::Replica,
     wire::http_client_builder,
 };
@@ -76,11 +73,14 @@ pub(super) async fn forward(
     match answered {
         Ok(answer) => Ok(passed_on(answer)),
         Err(error) if error.is_connect() => Err(NotReached),
-        Err(_) => {
-            let message = "the replica that had the request ended before it answered";
-            Ok(refusal(StatusCode::BAD_GATEWAY, None, message))
-        }
+        Err(_) => Ok(lost()),
     }
+}
+
+/// Returns the answer to a request whose replica has ended, or does not answer any more.
+pub(super) fn lost() -> Response {
+    let message = "the replica that had the request ended before it answered";
+    refusal(StatusCode::BAD_GATEWAY, None, message)
 }
 
 /// Returns whether another replica has forwarded a request with these headers.
@@ -90,16 +90,12 @@ pub(super) fn is_forwarded(keys: &SealingKeys, headers: &HeaderMap) -> bool {
     let sealed = sealed.and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok());
     let opened = sealed.and_then(|sealed| keys.open(SealUse::Forwarding, b"", &sealed));
     let time = opened.and_then(|time| time.try_into().ok()).map(u64::from_be_bytes);
-    time.is_some_and(|time| seconds().abs_diff(time) <= MAX_AGE.as_secs())
+    time.is_some_and(|time| now_seconds().abs_diff(time) <= MAX_AGE.as_secs())
 }
 
 fn mark_of_forwarding(keys: &SealingKeys) -> HeaderValue {
-    let sealed = keys.seal(SealUse::Forwarding, b"", &seconds().to_be_bytes());
+    let sealed = keys.seal(SealUse::Forwarding, b"", &now_seconds().to_be_bytes());
     HeaderValue::try_from(BASE64_URL_SAFE_NO_PAD.encode(sealed)).expect("base64 has no controls")
-}
-
-fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 fn passed_on(answer: reqwest::Response) -> Response {
@@ -140,7 +136,7 @@ mod tests {
         let marked = |keys| HeaderMap::from_iter([(FORWARDED, mark_of_forwarding(keys))]);
         assert!(is_forwarded(&own, &marked(&own)));
         assert!(!is_forwarded(&own, &marked(&foreign)) && !is_forwarded(&own, &HeaderMap::new()));
-        let old = own.seal(SealUse::Forwarding, b"", &(seconds() - 1000).to_be_bytes());
+        let old = own.seal(SealUse::Forwarding, b"", &(now_seconds() - 1000).to_be_bytes());
         let old = HeaderValue::try_from(BASE64_URL_SAFE_NO_PAD.encode(old)).unwrap();
         assert!(!is_forwarded(&own, &HeaderMap::from_iter([(FORWARDED, old)])));
     }

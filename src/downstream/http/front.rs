@@ -6,10 +6,15 @@ use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    locality::is_from_this_machine, principals::Principals, quotas::Quotas,
-    session_ticket::SessionTicket, sessions::Sessions, token_hash::TokenHash,
+    forwarding::is_forwarded, locality::is_from_this_machine, principals::Principals,
+    quotas::Quotas, session_ticket::SessionTicket, sessions::Sessions, token_hash::TokenHash,
 };
-use crate::{base::random_token, proxy::Fleet, store::Replicas, wire::Raw};
+use crate::{
+    base::random_token,
+    proxy::{Endpoint, Fleet},
+    store::Replicas,
+    wire::Raw,
+};
 
 /// The state that all request handlers share.
 pub(super) struct HttpFront {
@@ -49,12 +54,18 @@ impl HttpFront {
     pub(super) fn new_session_id(
         &self,
         token_hash: TokenHash,
+        endpoint: &Endpoint,
         params: Option<&Raw>,
         is_primed: bool,
     ) -> String {
         let Some(replicas) = &self.replicas else { return random_token::<24>() };
-        let ticket = SessionTicket::new(replicas.mark(), params, is_primed);
+        let ticket = SessionTicket::new(replicas.mark(), endpoint, params, is_primed);
         ticket.seal(replicas.keys(), token_hash)
+    }
+
+    /// Returns whether another replica has forwarded a request with these headers.
+    pub(super) fn is_forwarded(&self, headers: &HeaderMap) -> bool {
+        self.replicas.as_ref().is_some_and(|replicas| is_forwarded(replicas.keys(), headers))
     }
 
     /// Returns the reason that the shared store cannot be used; `None` if it can, or there is none.
@@ -66,7 +77,10 @@ impl HttpFront {
     /// headers show.
     pub(super) fn is_from_this_machine(&self, headers: &HeaderMap, version: Version) -> bool {
         let trusted = &self.fleet.settings().http.trusted_proxies;
-        self.is_for_this_machine && is_from_this_machine(headers, version, trusted)
+        // Another replica may have forwarded the request.
+        self.replicas.is_none()
+            && self.is_for_this_machine
+            && is_from_this_machine(headers, version, trusted)
     }
 
     /// Ends sessions that have expired, and forgets hosts without sessions that have gone, in an
@@ -81,6 +95,7 @@ impl HttpFront {
             tokio::time::sleep(pause).await;
             for session in self.sessions.take_expired() {
                 tracing::info!("session expired");
+                self.sessions.note_ended(&session);
                 session.end().await;
             }
             for principal in self.principals.take_expired(timeout) {

@@ -24,7 +24,12 @@ use super::{
     paths::PathScope, protected_resource::ProtectedResource, request::refusal, sender::Sender,
     token_hash::TokenHash,
 };
-use crate::{base::Lock, config::is_loopback, identity::Person, proxy::Fleet};
+use crate::{
+    base::Lock,
+    config::is_loopback,
+    identity::{Person, TokenProblem},
+    proxy::Fleet,
+};
 
 /// The tokens, host names and origins that grant access over HTTP.
 #[derive(Clone, Default)]
@@ -290,6 +295,12 @@ async fn owner_of_token(
         return Err(refused_with(StatusCode::UNAUTHORIZED, message, challenge));
     };
     resource.issuers.owner(token).await.map_err(|problem| {
+        if let TokenProblem::Unavailable(why) = &problem {
+            // Not for strangers: the cause names addresses of the network.
+            tracing::warn!(why, "cannot check an access token");
+            let message = "the token cannot be checked now; try again later";
+            return refused(scope, StatusCode::SERVICE_UNAVAILABLE, message);
+        }
         let challenge = resource.challenge(path, Some(&problem));
         refused_with(ProtectedResource::status(&problem), &problem.to_string(), challenge)
     })

@@ -69,7 +69,7 @@ async fn open(
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
-    let id = front.new_session_id(sender.token_hash, params, is_primed);
+    let id = front.new_session_id(sender.token_hash, &endpoint, params, is_primed);
     front.fleet.use_profile(endpoint.profile.as_ref()).await;
     let stop = front.stop.child_token();
     let identity = HostIdentity::of_single_session(
@@ -202,7 +202,7 @@ pub(super) fn get(
     let last = headers.get(request_headers::LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let (stream, after) = match last.map(parse_event_id) {
         None => (Some(session.general_stream()), None),
-        // What another replica had for the host is gone, and the host knows no other way to go on.
+        // The messages of another replica are gone, and the host knows no other way to go on.
         Some(Some((number, _))) if session.is_general_elsewhere(number) => {
             (Some(session.general_stream()), None)
         }
@@ -232,6 +232,7 @@ pub(super) async fn delete(
         Err(refused) => return refused,
     };
     if let Some(session) = front.sessions.remove(&session.id) {
+        front.sessions.note_ended(&session);
         session.end().await;
     }
     StatusCode::NO_CONTENT.into_response()

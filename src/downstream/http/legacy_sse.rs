@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Query, Request, State},
-    http::StatusCode,
+    http::{Method, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use futures_util::StreamExt as _;
@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     front::HttpFront,
     permissions::{may_use, spend},
+    placement::{RequestHead, answer_elsewhere},
     post_response,
     request::{self, refusal},
     sender::Sender,
@@ -44,7 +45,7 @@ pub(super) fn open(front: &Arc<HttpFront>, endpoint: Endpoint, request: &Request
     )
     .with_sender(sender.user(), sender.person.clone());
     // The session ends with its stream, and cannot be opened again.
-    let id = front.new_session_id(sender.token_hash, None, false);
+    let id = front.new_session_id(sender.token_hash, &endpoint, None, false);
     let session = HttpSession::new(
         SessionNumbers::of_new(id),
         sender.token_hash,
@@ -109,21 +110,30 @@ pub(super) async fn message(
     request: Request,
 ) -> Response {
     let sender = Sender::of(&request);
-    let session = front.sessions.find(&options.session_id);
-    let is_theirs = |session: &Arc<HttpSession>| {
-        session.token_hash == sender.token_hash && may_use(&front, &sender, &session.endpoint)
-    };
-    let Some(session) = session.filter(is_theirs) else {
-        return refusal(StatusCode::NOT_FOUND, None, "unknown session");
-    };
+    let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     let posted = match request::read(request, front.fleet.settings().limits.max_message_bytes).await
     {
         Ok(posted) => posted,
         Err(refused) => return refused,
     };
-    if let Err(refused) = spend(&front, &sender, &posted) {
+    if !front.is_forwarded(&posted.headers)
+        && let Err(refused) = spend(&front, &sender, &posted)
+    {
         return refused;
     }
+    let session = Some(options.session_id.clone());
+    let head = RequestHead { method: Method::POST, session, target, sender };
+    if let Some(answer) = answer_elsewhere(&front, &head, &posted.headers, Some(&posted)).await {
+        return answer;
+    }
+    let session = front.sessions.find(&options.session_id);
+    let is_theirs = |session: &Arc<HttpSession>| {
+        session.token_hash == head.sender.token_hash
+            && may_use(&front, &head.sender, &session.endpoint)
+    };
+    let Some(session) = session.filter(is_theirs) else {
+        return refusal(StatusCode::NOT_FOUND, None, "unknown session");
+    };
     let peer = session.session.peer();
     if peer.is_full() {
         return refusal(

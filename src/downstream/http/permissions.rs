@@ -31,6 +31,9 @@ pub(super) fn permitted_profile(
     match settings.profiles_of(&person.groups) {
         PermittedProfiles::Any => Ok(chosen),
         PermittedProfiles::None => Err(refused("no group of the token may use this service")),
+        PermittedProfiles::These(permitted) if permitted.is_empty() => {
+            Err(refused("the profiles of the groups of the token are not in the config any more"))
+        }
         PermittedProfiles::These(permitted) => match chosen {
             None => Ok(permitted.into_iter().next()),
             Some(chosen) if permitted.contains(&chosen) => Ok(Some(chosen)),

@@ -1,6 +1,6 @@
 //! The replica that answers a request: the one that has its session, or that has made an id in it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     http::{HeaderMap, Method},
@@ -9,13 +9,12 @@ use axum::{
 use bytes::Bytes;
 
 use super::{
-    forwarding::{NotReached, ReceivedRequest, forward, is_forwarded},
+    forwarding::{NotReached, ReceivedRequest, forward, is_forwarded, lost},
     front::HttpFront,
     request::PostedMessages,
     sender::Sender,
     session_ticket::SessionTicket,
     sessions::{HttpSession, SessionNumbers},
-    token_hash::TokenHash,
 };
 use crate::{
     catalog::Changes,
@@ -30,12 +29,16 @@ use crate::{
 /// Maximum number of bytes of a message that are searched for the mark of another replica.
 const MAX_SEARCHED_BYTES: usize = 1024 * 1024;
 
+/// Interval of the checks whether a replica that is answering is still there.
+const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// All lists of a host.
 const ALL_LISTS: Changes = Changes { tools: true, resources: true, prompts: true };
 
 /// The line of a request, and the token of its sender.
 pub(super) struct RequestHead {
     pub(super) method: Method,
+    /// The id of the session, in the header or in the query.
+    pub(super) session: Option<String>,
     /// The path and the query, as the host has written them.
     pub(super) target: String,
     pub(super) sender: Sender,
@@ -49,8 +52,7 @@ pub(super) async fn answer_elsewhere(
     posted: Option<&PostedMessages>,
 ) -> Option<Response> {
     let replicas = front.replicas.as_ref()?;
-    let home =
-        |replicas: &Replicas| home_of(front, replicas, head.sender.token_hash, headers, posted);
+    let home = |replicas: &Replicas| home_of(front, replicas, head, posted);
     if home(replicas) == Home::Here || is_forwarded(replicas.keys(), headers) {
         return None;
     }
@@ -61,19 +63,39 @@ pub(super) async fn answer_elsewhere(
         body: posted.map(|posted| posted.body.clone()).unwrap_or_default(),
     };
     while let Home::At(replica) = home(replicas) {
-        match forward(replicas.keys(), &replica, request.clone()).await {
-            Ok(response) => return Some(response),
+        let gone = async {
+            while replicas.find(|other| other == replica.mark).is_some() {
+                tokio::time::sleep(GONE_CHECK_INTERVAL).await;
+            }
+        };
+        let answered = tokio::select! {
+            answered = forward(replicas.keys(), &replica, request.clone()) => answered,
+            () = gone => Ok(lost()),
+        };
+        match answered {
+            Ok(response) => {
+                end_copy(front, head).await;
+                return Some(response);
+            }
             Err(NotReached) => replicas.note_unreachable(&replica),
         }
     }
     None
 }
 
+/// Ends the session here that another replica has answered for.
+async fn end_copy(front: &HttpFront, head: &RequestHead) {
+    let copy = head.session.as_ref().and_then(|id| front.sessions.remove(id));
+    if let Some(copy) = copy {
+        tracing::info!("a session goes on at the replica that has opened it");
+        copy.end().await;
+    }
+}
+
 fn home_of(
     front: &HttpFront,
     replicas: &Replicas,
-    token_hash: TokenHash,
-    headers: &HeaderMap,
+    head: &RequestHead,
     posted: Option<&PostedMessages>,
 ) -> Home {
     if posted.is_some_and(PostedMessages::is_modern) {
@@ -85,10 +107,23 @@ fn home_of(
             replicas.find(|other| memchr::memmem::find(searched, other.as_bytes()).is_some());
         return named.map_or(Home::Here, Home::At);
     }
-    let id = headers.get(request_headers::SESSION_ID).and_then(|id| id.to_str().ok());
-    let Some(id) = id.filter(|id| front.sessions.find(id).is_none()) else { return Home::Here };
-    let ticket = SessionTicket::open(replicas.keys(), token_hash, id);
-    ticket.map_or(Home::Here, |ticket| replicas.home_of(&ticket.mark, ticket.key.as_bytes()))
+    let Some(id) = &head.session else { return Home::Here };
+    let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
+    let Some(ticket) = ticket else { return Home::Here };
+    let Some(known) = front.sessions.find(id) else {
+        return replicas.home_of(&ticket.mark, ticket.key.as_bytes());
+    };
+    // A session that was opened again goes back to its replica if that was never gone.
+    match replicas.find(|other| other == ticket.mark) {
+        Some(opener) if known.is_reopened() => Home::At(opener),
+        _ => Home::Here,
+    }
+}
+
+/// Returns the id of the session that a request names in its header.
+pub(super) fn session_in(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(request_headers::SESSION_ID)?.to_str().ok()?;
+    Some(id.to_owned())
 }
 
 /// Opens the session of a replica that is gone again, as far as its id tells. `None` if the id is
@@ -101,9 +136,9 @@ pub(super) fn reopen(
 ) -> Option<Arc<HttpSession>> {
     let replicas = front.replicas.as_ref()?;
     let ticket = SessionTicket::open(replicas.keys(), sender.token_hash, id)?;
-    // A session of this replica has ended.
-    let is_foreign = ticket.mark != replicas.mark();
-    let params = ticket.params.filter(|_| is_foreign)?;
+    // A session of this replica has ended, and so has one that was ended here before.
+    let is_foreign = ticket.mark != replicas.mark() && !front.sessions.has_ended(id);
+    let params = ticket.is_for(endpoint).then_some(ticket.params)?.filter(|_| is_foreign)?;
     let params = Raw::parse(Bytes::from(params)).ok()?;
     // A service of several replicas has no user at its machines.
     let identity = HostIdentity::of_single_session(endpoint.clone(), false)
@@ -126,7 +161,10 @@ pub(super) fn reopen(
         stop,
         attach,
     );
-    let kept = front.sessions.keep_first(session.clone());
+    let (kept, surplus) = front.sessions.keep_first(session.clone());
+    if let Some(surplus) = surplus {
+        front.tasks.spawn(async move { surplus.end().await });
+    }
     if Arc::ptr_eq(&kept, &session) {
         tracing::info!("a session of another replica continues here");
         // The lists may differ, and the host has no other way to learn of it.

@@ -1,5 +1,5 @@
-//! What tells hosts where to get an access token: the metadata of the endpoints (RFC 9728), and the
-//! `WWW-Authenticate` header of a refusal (RFC 6750, section 3).
+//! The address at which hosts get an access token: the metadata of the endpoints (RFC 9728), and
+//! the `WWW-Authenticate` header of a refusal (RFC 6750, section 3).
 
 use axum::{
     Json,
@@ -13,6 +13,9 @@ use crate::identity::{Issuers, TokenProblem};
 /// The path of the metadata, which the path of the endpoint follows (RFC 9728, section 3.1).
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
+/// The path of the endpoint of all servers.
+const MCP_PATH: &str = "/mcp";
+
 /// The identity providers, and the public address of the endpoints that their tokens open.
 pub(crate) struct ProtectedResource {
     pub(crate) issuers: Issuers,
@@ -22,9 +25,11 @@ pub(crate) struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// Returns the metadata of the endpoint at this path.
+    /// Returns the metadata of the endpoint of all servers, or of the service as a whole, which all
+    /// other endpoints belong to.
     pub(super) fn metadata(&self, path: &str) -> Response {
-        let Some(public_url) = &self.public_url else {
+        let is_known = ["", MCP_PATH].contains(&path);
+        let Some(public_url) = self.public_url.as_ref().filter(|_| is_known) else {
             return StatusCode::NOT_FOUND.into_response();
         };
         let metadata = json!({
@@ -42,6 +47,7 @@ impl ProtectedResource {
     pub(super) fn challenge(&self, path: &str, problem: Option<&TokenProblem>) -> HeaderValue {
         let mut parts = Vec::new();
         if let Some(public_url) = &self.public_url {
+            let path = if path == MCP_PATH { MCP_PATH } else { "" };
             parts.push(format!("resource_metadata=\"{public_url}{METADATA_PATH}{path}\""));
         }
         let scopes = self.issuers.scopes();
@@ -64,8 +70,9 @@ impl ProtectedResource {
     pub(super) fn status(problem: &TokenProblem) -> StatusCode {
         match problem {
             TokenProblem::MissingScopes(_) => StatusCode::FORBIDDEN,
-            TokenProblem::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            TokenProblem::UnknownIssuer | TokenProblem::Invalid(_) => StatusCode::UNAUTHORIZED,
+            TokenProblem::UnknownIssuer
+            | TokenProblem::Invalid(_)
+            | TokenProblem::Unavailable(_) => StatusCode::UNAUTHORIZED,
         }
     }
 }

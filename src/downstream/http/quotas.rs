@@ -1,15 +1,15 @@
 //! Limits of people: calls of tools per minute, and bytes per day.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use futures_util::StreamExt as _;
 
-use crate::{base::Lock, config::UsageLimits, proxy::User};
+use crate::{
+    base::{Lock, since_1970},
+    config::UsageLimits,
+    proxy::User,
+};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -64,7 +64,7 @@ impl Quotas {
         share: usize,
         (calls, bytes): (usize, usize),
     ) -> Result<(), QuotaExceeded> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = since_1970();
         let usage = self.of(user, now);
         let mut usage = usage.lock();
         let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(share));
@@ -90,11 +90,11 @@ impl Quotas {
 
     /// Counts the bytes of an answer while it is sent.
     pub(super) fn count(&self, user: User, body: Body) -> Body {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = since_1970();
         let usage = self.of(user, now);
         let counted = body.into_data_stream().inspect(move |part| {
             if let Ok(part) = part {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let now = since_1970();
                 let mut usage = usage.lock();
                 usage.bytes.begin(now, DAY);
                 usage.bytes.amount += part.len();

@@ -18,9 +18,9 @@ use super::{
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     permissions::{permitted_profile, spend},
-    placement::{RequestHead, answer_elsewhere},
+    placement::{RequestHead, answer_elsewhere, session_in},
     protected_resource::{METADATA_PATH, ProtectedResource},
-    request::{self, refusal},
+    request::{self, PostedMessages, refusal},
     root_paths::OriginalUri,
     sender::Sender,
 };
@@ -183,33 +183,41 @@ fn chosen_profile(
     name.map(named).transpose().map_err(|error| refused(&error.to_string()))
 }
 
+/// Answers posted messages. The replica that gets it from the host counts it for its person.
+async fn answer_posted(
+    front: &Arc<HttpFront>,
+    endpoint: Endpoint,
+    head: &RequestHead,
+    posted: PostedMessages,
+) -> Response {
+    let is_counted = head.sender.person.is_some() && !front.is_forwarded(&posted.headers);
+    if is_counted && let Err(refused) = spend(front, &head.sender, &posted) {
+        return refused;
+    }
+    let answer = match answer_elsewhere(front, head, &posted.headers, Some(&posted)).await {
+        Some(answer) => answer,
+        None if posted.is_modern() => modern::post(front, endpoint, &head.sender, posted).await,
+        None => legacy::post(front, endpoint, &head.sender, posted).await,
+    };
+    if is_counted {
+        return answer.map(|body| front.quotas.count(head.sender.user(), body));
+    }
+    answer
+}
+
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
     let sender = Sender::of(&request);
     let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |written| &written.0);
     let target = uri.path_and_query().map_or_else(String::new, ToString::to_string);
-    let head = RequestHead { method: request.method().clone(), target, sender };
+    let (method, session) = (request.method().clone(), session_in(request.headers()));
+    let head = RequestHead { method, session, target, sender };
     if head.method == Method::POST {
         let max_bytes = front.fleet.settings().limits.max_message_bytes;
         let posted = match request::read(request, max_bytes).await {
             Ok(posted) => posted,
             Err(refused) => return refused,
         };
-        let elsewhere = answer_elsewhere(front, &head, &posted.headers, Some(&posted)).await;
-        if let Some(answer) = elsewhere {
-            return answer;
-        }
-        if let Err(refused) = spend(front, &head.sender, &posted) {
-            return refused;
-        }
-        let answer = if posted.is_modern() {
-            modern::post(front, endpoint, &head.sender, posted).await
-        } else {
-            legacy::post(front, endpoint, &head.sender, posted).await
-        };
-        return match head.sender.person {
-            Some(_) => answer.map(|body| front.quotas.count(head.sender.user(), body)),
-            None => answer,
-        };
+        return answer_posted(front, endpoint, &head, posted).await;
     }
     if let Some(answer) = answer_elsewhere(front, &head, request.headers(), None).await {
         return answer;

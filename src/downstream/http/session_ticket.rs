@@ -3,10 +3,12 @@
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::token_hash::TokenHash;
 use crate::{
     base::{SealUse, SealingKeys, random_token},
+    proxy::Endpoint,
     wire::{Raw, edit},
 };
 
@@ -32,15 +34,34 @@ pub(super) struct SessionTicket {
     /// True if the host can read an event that carries only an id.
     #[serde(rename = "p")]
     pub(super) is_primed: bool,
+    /// The digest of the endpoint, which requests of the session have to name.
+    #[serde(rename = "e")]
+    pub(super) endpoint: [u8; 8],
 }
 
 impl SessionTicket {
     /// Makes the ticket of a new session.
-    pub(super) fn new(mark: &str, params: Option<&Raw>, is_primed: bool) -> Self {
+    pub(super) fn new(
+        mark: &str,
+        endpoint: &Endpoint,
+        params: Option<&Raw>,
+        is_primed: bool,
+    ) -> Self {
         let params = params.map(|params| edit::without(params, &["_meta"]));
         let params = params.map(|params| String::from_utf8_lossy(params.as_bytes()).into_owned());
         let params = params.filter(|params| params.len() <= MAX_PARAMS_BYTES);
-        Self { mark: mark.to_owned(), key: random_token::<12>(), params, is_primed }
+        Self {
+            mark: mark.to_owned(),
+            key: random_token::<12>(),
+            params,
+            is_primed,
+            endpoint: digest(endpoint),
+        }
+    }
+
+    /// Returns whether a session was opened at this endpoint.
+    pub(super) fn is_for(&self, endpoint: &Endpoint) -> bool {
+        self.endpoint == digest(endpoint)
     }
 
     /// Returns the id. Only requests with the same token can use it.
@@ -61,6 +82,12 @@ impl SessionTicket {
     }
 }
 
+/// Returns the digest of an endpoint, equal at all replicas with the same config.
+fn digest(endpoint: &Endpoint) -> [u8; 8] {
+    let digest: [u8; 32] = Sha256::digest(format!("{endpoint:?}")).into();
+    digest[..8].try_into().expect("a digest has 32 bytes")
+}
+
 fn context(token_hash: TokenHash) -> Vec<u8> {
     token_hash.user().0.map(Vec::from).unwrap_or_default()
 }
@@ -68,6 +95,7 @@ fn context(token_hash: TokenHash) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Surface;
 
     #[test]
     fn id_opens_for_its_token_only_and_fits_into_a_header() {
@@ -78,14 +106,15 @@ mod tests {
                 "clientInfo": {"name": "n".repeat(length)}, "_meta": {"progressToken": 1},
             }))
         };
+        let endpoint = Endpoint { surface: Surface::Discover, only: None, profile: None };
         let (none, token) = (TokenHash::default(), TokenHash::of("t"));
-        let ticket = SessionTicket::new("mark", Some(&params(1000)), true);
+        let ticket = SessionTicket::new("mark", &endpoint, Some(&params(1000)), true);
         let id = ticket.seal(&keys, token);
         assert!(id.len() < 2000, "{}", id.len());
         assert_eq!(SessionTicket::open(&keys, token, &id), Some(ticket.clone()));
         assert_eq!(SessionTicket::open(&keys, none, &id), None);
         assert!(ticket.params.is_some_and(|params| !params.contains("_meta")));
-        assert_eq!(SessionTicket::new("mark", Some(&params(2000)), true).params, None);
+        assert_eq!(SessionTicket::new("mark", &endpoint, Some(&params(2000)), true).params, None);
         for invalid in ["", "?", "AAAA", &"A".repeat(10_000)] {
             assert_eq!(SessionTicket::open(&keys, none, invalid), None);
         }

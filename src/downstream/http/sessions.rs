@@ -2,11 +2,12 @@
 //! gone.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,6 +30,8 @@ const STREAMS_OF_REPLICA: u64 = 1 << 32;
 
 pub(super) struct Sessions {
     by_id: Lock<HashMap<String, Arc<HttpSession>>>,
+    /// The ids of the last sessions that have ended, oldest first.
+    ended: Lock<VecDeque<[u8; 32]>>,
     timeout: Duration,
 }
 
@@ -172,6 +175,12 @@ impl HttpSession {
         self.state.lock().streams[0].1.clone()
     }
 
+    /// Returns whether another replica has opened the session.
+    pub(super) fn is_reopened(&self) -> bool {
+        // The general stream is the first one, and is never removed.
+        self.state.lock().streams[0].0 != 0
+    }
+
     /// Returns whether a stream is the one for general messages of another replica that has had
     /// this session.
     pub(super) fn is_general_elsewhere(&self, number: u64) -> bool {
@@ -207,31 +216,64 @@ impl HttpSession {
     }
 }
 
+/// Removes the session that was unused for the longest time if there is no room for another one.
+fn take_surplus(by_id: &mut HashMap<String, Arc<HttpSession>>) -> Option<Arc<HttpSession>> {
+    if by_id.len() < MAX_SESSIONS {
+        return None;
+    }
+    let unused = by_id.values().filter_map(|other| Some((other.unused_since()?, other)));
+    let oldest = unused.min_by_key(|(since, _)| *since).map(|(_, other)| other.id.clone());
+    by_id.remove(&oldest?)
+}
+
 fn is_general(number: u64) -> bool {
     number.is_multiple_of(STREAMS_OF_REPLICA)
 }
 
 impl Sessions {
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { by_id: Lock::default(), timeout }
+        Self { by_id: Lock::default(), ended: Lock::default(), timeout }
     }
 
     /// Adds a session. Returns the one that it has displaced, if any.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
-        let surplus = (by_id.len() >= MAX_SESSIONS).then(|| {
-            let unused = by_id.values().filter_map(|other| Some((other.unused_since()?, other)));
-            unused.min_by_key(|(since, _)| *since).map(|(_, other)| other.id.clone())
-        });
-        let gone = surplus.flatten().and_then(|id| by_id.remove(&id));
+        let gone = take_surplus(&mut by_id);
         by_id.insert(session.id.clone(), session);
         gone
     }
 
-    /// Adds a session unless there is one with its id. Returns the one that there is then.
-    pub(super) fn keep_first(&self, session: Arc<HttpSession>) -> Arc<HttpSession> {
+    /// Adds a session unless there is one with its id. Returns the one that there is then, and the
+    /// one that it has displaced, if any.
+    pub(super) fn keep_first(
+        &self,
+        session: Arc<HttpSession>,
+    ) -> (Arc<HttpSession>, Option<Arc<HttpSession>>) {
         let mut by_id = self.by_id.lock();
-        by_id.entry(session.id.clone()).or_insert(session).clone()
+        if let Some(first) = by_id.get(&session.id) {
+            return (first.clone(), None);
+        }
+        let gone = take_surplus(&mut by_id);
+        by_id.insert(session.id.clone(), session.clone());
+        (session, gone)
+    }
+
+    /// Returns whether a session of this id has ended here lately.
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        let digest: [u8; 32] = Sha256::digest(id).into();
+        self.ended.lock().contains(&digest)
+    }
+
+    /// Remembers that a host has ended a session, or has left it.
+    pub(super) fn note_ended(&self, session: &HttpSession) {
+        if !session.is_reopened() {
+            return;
+        }
+        let mut ended = self.ended.lock();
+        if ended.len() >= MAX_SESSIONS {
+            ended.pop_front();
+        }
+        ended.push_back(Sha256::digest(&session.id).into());
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {

@@ -58,6 +58,10 @@ impl Redis {
         process.kill().await.expect("it ran");
     }
 
+    pub fn address(&self) -> (&'static str, u16) {
+        ("127.0.0.1", self.port)
+    }
+
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
