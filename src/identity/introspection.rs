@@ -3,7 +3,11 @@
 use reqwest::Client;
 use serde_json::Value;
 
-use super::{LEEWAY, Person, TokenProblem, key_set::read_json, person::seconds};
+use super::{
+    Person, TokenProblem,
+    key_set::read_json,
+    person::{LEEWAY, seconds},
+};
 use crate::{
     base::{now_seconds, with_causes},
     config::IntrospectionEntry,

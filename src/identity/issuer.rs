@@ -11,7 +11,9 @@ use reqwest::Client;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{LEEWAY, Person, TokenProblem, introspection::introspect, key_set::KeySet, signatures};
+use super::{
+    Person, TokenProblem, introspection::introspect, key_set::KeySet, person::LEEWAY, signatures,
+};
 use crate::config::IssuerEntry;
 
 /// Maximum number of questions about tokens at a time.

@@ -11,9 +11,6 @@ mod person;
 mod signatures;
 mod token_problem;
 
-/// Tolerated difference of clocks, in seconds.
-const LEEWAY: u64 = 30;
-
 pub(crate) use issuers::Issuers;
 pub(crate) use person::Person;
 pub(crate) use token_problem::TokenProblem;

@@ -6,6 +6,9 @@ use sha2::{Digest as _, Sha256};
 /// Maximum number of groups and scopes that are read from a token.
 const MAX_NAMES: usize = 1000;
 
+/// Tolerated difference of clocks, in seconds.
+pub(super) const LEEWAY: u64 = 30;
+
 /// The owner of an access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Person {

@@ -23,7 +23,7 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Maximum number of replicas that are read, the newest first.
 const MAX_REPLICAS: usize = 200;
-/// Maximum age of a record that is believed, in seconds. The clocks of replicas may differ by 2 min.
+/// Maximum age of a record that is believed, in seconds. Clocks of replicas may differ by 2 min.
 const MAX_RECORD_AGE: u64 = 127;
 /// Maximum size of what a replica tells, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;

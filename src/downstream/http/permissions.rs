@@ -60,7 +60,10 @@ pub(super) fn spend(
     let Some(person) = &sender.person else { return Ok(()) };
     let limits = front.fleet.settings().limits_of(&person.groups);
     let replicas = front.replicas.as_ref().map_or(1, |replicas| replicas.count());
-    let is_call = |message: &&Message| matches!(message, Message::Request(request) if request.method == method::TOOLS_CALL);
+    let is_call = |message: &&Message| match message {
+        Message::Request(request) => request.method == method::TOOLS_CALL,
+        Message::Notification(_) | Message::Response(_) => false,
+    };
     let calls = posted.messages.iter().filter(is_call).count();
     let amount = (calls, posted.body.len());
     front.quotas.spend(sender.user(), &limits, replicas, amount).map_err(|exceeded| {
