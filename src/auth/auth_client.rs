@@ -1,6 +1,6 @@
 //! A client of an authorization server, and its authentication there.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use base64::{
     Engine as _,
@@ -9,8 +9,11 @@ use base64::{
 use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
-use super::{auth_method::AuthMethod, unix_time::unix_seconds};
-use crate::{base::random_token, config::Secret};
+use super::auth_method::AuthMethod;
+use crate::{
+    base::{now_seconds, random_token},
+    config::Secret,
+};
 
 /// A client with everything that it needs to request tokens.
 #[derive(Clone, Debug)]
@@ -80,7 +83,7 @@ fn assertion(
 ) -> Result<Secret, ClientError> {
     const ASSERTION_LIFETIME: Duration = Duration::from_mins(5);
     let key = SigningKey::from_pem(key.expose()).ok_or(ClientError::BadKey)?;
-    let now = unix_seconds(SystemTime::now());
+    let now = now_seconds();
     let claims = json!({
         "iss": client, "sub": client, "aud": audience, "jti": random_token::<16>(),
         "iat": now, "exp": now + ASSERTION_LIFETIME.as_secs(),

@@ -8,9 +8,12 @@ use url::Url;
 
 use super::{
     auth_client::AuthClient, auth_method::AuthMethod, discovery::AuthServer, redaction::redacted,
-    unix_time::unix_seconds,
 };
-use crate::{config::Secret, wire::credentials::Authorization};
+use crate::{
+    base::{now_seconds, unix_seconds},
+    config::Secret,
+    wire::credentials::Authorization,
+};
 
 /// A login as it is stored. It is for one resource, and its secrets are sent to one issuer only.
 #[derive(Clone, Debug)]
@@ -227,8 +230,8 @@ pub(crate) struct LoginSummary {
 impl LoginSummary {
     pub(super) fn of(facts: &LoginFacts) -> Self {
         let LoginFacts { issuer, grant, lifetime, .. } = facts;
-        let is_over = !lifetime.is_renewable
-            && lifetime.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
+        let is_over =
+            !lifetime.is_renewable && lifetime.expires_at.is_some_and(|at| at <= now_seconds());
         Self {
             issuer: issuer.clone(),
             scopes: grant.scopes.clone(),
@@ -260,7 +263,7 @@ impl AuthClient {
     /// ended.
     pub(super) fn registered_for(login: &Credential) -> Option<Self> {
         let client = Self::from_login(login);
-        let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
+        let is_over = client.expires_at.is_some_and(|at| at <= now_seconds());
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 }

@@ -36,7 +36,6 @@ mod registration;
 mod revocation;
 mod scopes;
 mod token_request;
-mod unix_time;
 
 pub(crate) use auth_client::ClientError;
 pub(crate) use auth_handle::Auth;

@@ -1,6 +1,6 @@
 //! Requests for tokens, except for the exchange of a code, which rmcp makes.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use oauth2::{
     AuthType, ClientId, ClientSecret, EndpointNotSet, EndpointSet, RefreshToken, TokenResponse,
@@ -15,9 +15,12 @@ use super::{
     guarded_client::GuardedClient,
     login_error::TokenError,
     scopes::{self, OFFLINE_ACCESS},
-    unix_time::unix_seconds,
 };
-use crate::{base::random_token, config::Secret, wire::credentials::Authorization};
+use crate::{
+    base::{now_seconds, random_token},
+    config::Secret,
+    wire::credentials::Authorization,
+};
 
 /// Upper limit of a lifetime, because some servers say "forever" with a number that overflows
 /// dates.
@@ -76,7 +79,7 @@ impl TokenGrant {
         let Credential { mut facts, client_secret, tokens: old, is_in_file } = before;
         // The old refresh token stays valid if the response has no new one (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
-        let now = unix_seconds(SystemTime::now());
+        let now = now_seconds();
         // A lifetime of 0 counts as unknown, or the token would be renewed in an endless loop; the
         // server will refuse the token once it has expired.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);

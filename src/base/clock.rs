@@ -1,13 +1,18 @@
-//! The clock of the machine.
+//! The clock of the machine, since the beginning of 1970 (UTC).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns the time since the beginning of 1970 (UTC).
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// Returns a time in seconds since 1970.
+pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Returns the seconds since the beginning of 1970 (UTC).
+/// Returns the present time in seconds since 1970.
 pub(crate) fn now_seconds() -> u64 {
-    since_1970().as_secs()
+    unix_seconds(SystemTime::now())
+}
+
+/// Returns the time since 1970.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -25,7 +25,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use blocking::{resolve_name, run_blocking};
 pub(crate) use causes::with_causes;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
-pub(crate) use clock::{now_seconds, since_1970};
+pub(crate) use clock::{now_seconds, since_1970, unix_seconds};
 pub(crate) use exhaustion::is_exhaustion;
 pub(crate) use files::{
     ReplaceError, StagedFile, WriteOptions, create_file, make_private, make_private_directory,

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
-    base::hex,
+    base::{hex, unix_seconds},
     config::Framing,
     protocol::{Era, Greeting},
     wire::{Raw, edit},
@@ -119,10 +119,9 @@ impl Record {
         let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } =
             &self.catalog;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let since_epoch = self.learned.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let about = RecordMetadata {
             server: self.server.clone(),
-            learned: since_epoch.as_secs(),
+            learned: unix_seconds(self.learned),
             took_ms: millis(discovery.took),
             era: greeting.era,
             version: greeting.version.clone(),

@@ -96,7 +96,7 @@ impl Replicas {
 
     /// Returns the number of replicas, of which this is one.
     pub(crate) fn count(&self) -> usize {
-        self.others().len() + 1
+        self.others.lock().len() + 1
     }
 
     /// Returns the keys that all replicas have.
@@ -187,8 +187,9 @@ impl Replicas {
 
     /// Returns the first other replica that is there and whose mark fits.
     pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Replica> {
-        let others = self.others();
-        others.into_iter().find(|other| other.url.is_some() && fits(&other.mark))
+        let others = self.others.lock();
+        let mut others = others.iter().map(|(other, _)| other);
+        others.find(|other| other.url.is_some() && fits(&other.mark)).cloned()
     }
 
     /// Returns the home of something that the replica `mark` has made, and that `key` names: that

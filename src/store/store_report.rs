@@ -31,17 +31,9 @@ impl StoreReport {
     /// # Errors
     /// If the store cannot be used.
     pub(crate) fn of(stores: &SharedStores) -> io::Result<Self> {
-        let began = Instant::now();
-        stores.link().run(|mut connection: ConnectionManager| async move {
-            redis::cmd("PING").query_async::<()>(&mut connection).await
-        })?;
-        // The first operation has connected.
-        let connected = Instant::now();
-        stores.link().run(|mut connection: ConnectionManager| async move {
-            redis::cmd("PING").query_async::<()>(&mut connection).await
-        })?;
-        let latency = connected.elapsed();
-        tracing::debug!(connecting = ?connected.duration_since(began), "connected to the store");
+        // The first answer includes the connection.
+        ping(stores)?;
+        let latency = ping(stores)?;
         let mut shortcomings = Vec::new();
         let info = info(stores)?;
         shortcomings.extend(info.shortcomings());
@@ -64,6 +56,15 @@ impl StoreReport {
             shortcomings,
         })
     }
+}
+
+/// Returns the duration of one answer.
+fn ping(stores: &SharedStores) -> io::Result<Duration> {
+    let began = Instant::now();
+    stores.link().run(|mut connection: ConnectionManager| async move {
+        redis::cmd("PING").query_async::<()>(&mut connection).await
+    })?;
+    Ok(began.elapsed())
 }
 
 /// The answer to `INFO`, which is empty if the user may not ask.

@@ -13,14 +13,13 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::{CallRecord, TurnRecord};
-use crate::base::{make_private, make_private_directory, run_blocking};
+use crate::base::{make_private, make_private_directory, run_blocking, since_1970};
 
 /// Size at which a process begins another file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -97,7 +96,7 @@ impl CallLogDirectory {
     fn new_path(&self) -> PathBuf {
         static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let now = since_1970().as_millis();
         self.0.join(format!("{now:015}-{}-{number}.{EXTENSION}", std::process::id()))
     }
 

@@ -14,7 +14,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 #[cfg(unix)]
@@ -23,7 +23,7 @@ use nix::sys::signal::Signal;
 #[cfg(unix)]
 use super::process_group::signal_group;
 use super::strays::{self, MARK_VARIABLE};
-use crate::base::{Lock, own_program};
+use crate::base::{Lock, own_program, since_1970};
 
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
 pub(crate) const ARGUMENT: &str = "__watchdog";
@@ -65,7 +65,7 @@ enum WatchdogPipe {
 
 impl Default for Watchdog {
     fn default() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = since_1970();
         Self(Arc::new(WatchdogInner {
             mark: format!("{}-{:x}", std::process::id(), since_epoch.as_nanos()),
             starts: AtomicU64::new(0),

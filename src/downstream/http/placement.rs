@@ -108,16 +108,18 @@ fn home_of(
         return named.map_or(Home::Here, Home::At);
     }
     let Some(id) = &head.session else { return Home::Here };
+    let known = front.sessions.find(id);
+    // The usual case: the id need not be opened.
+    if known.as_ref().is_some_and(|known| !known.is_reopened()) {
+        return Home::Here;
+    }
     let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
     let Some(ticket) = ticket else { return Home::Here };
-    let Some(known) = front.sessions.find(id) else {
+    if known.is_none() {
         return replicas.home_of(&ticket.mark, ticket.key.as_bytes());
-    };
-    // A session that was opened again goes back to its replica if that was never gone.
-    match replicas.find(|other| other == ticket.mark) {
-        Some(opener) if known.is_reopened() => Home::At(opener),
-        _ => Home::Here,
     }
+    // A session that was opened again goes back to its replica if that was never gone.
+    replicas.find(|other| other == ticket.mark).map_or(Home::Here, Home::At)
 }
 
 /// Returns the id of the session that a request names in its header.
