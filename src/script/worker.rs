@@ -62,7 +62,7 @@ fn work(
 /// Returns whether a text is a script or declarations.
 #[cfg(any(test, fuzzing))]
 pub(super) fn is_script(text: &str) -> bool {
-    typescript::parse(&oxc_allocator::Allocator::default(), text).is_ok()
+    typescript::parse_of_any_depth(&oxc_allocator::Allocator::default(), text).is_ok()
 }
 
 /// The streams to the owner of the worker.

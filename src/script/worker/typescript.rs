@@ -60,6 +60,17 @@ pub(super) fn parse<'a>(allocator: &'a Allocator, script: &'a str) -> Result<Pro
         let message = format!("the script has more than {MAX_BRACKETS} open brackets");
         return Err(Failure::syntax(message, None));
     }
+    parse_of_any_depth(allocator, script)
+}
+
+/// Parses a script whose depth its author has bounded. Brackets in texts do not count.
+///
+/// # Errors
+/// If it has a syntax error.
+pub(super) fn parse_of_any_depth<'a>(
+    allocator: &'a Allocator,
+    script: &'a str,
+) -> Result<Program<'a>, Failure> {
     let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
     let kind = SourceType::ts().with_module(true);
     let parsed = Parser::new(allocator, script, kind).with_options(options).parse();
