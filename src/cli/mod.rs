@@ -25,6 +25,7 @@ mod first_run;
 mod follow;
 mod get;
 mod help;
+mod http_socket;
 mod import;
 mod instances;
 mod joint_report;

@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use super::{UsageError, shared_flags::Options};
 use crate::{
     apps::{AppFile, DormouseTransport},
-    config::{self, Config, ConfigFile},
+    config::{self, Config, ConfigFile, HttpSettings},
 };
 
 /// The transport for apps, not yet adapted to a single file: a URL, or a command with the options
@@ -23,16 +23,21 @@ impl Reach {
         file: &ConfigFile,
         config: &Config,
     ) -> anyhow::Result<Self> {
-        let http = &config.settings.http;
-        if let Some(address) = options.http.as_ref().or(http.listen.as_ref()) {
+        let HttpSettings { access, listening, people } = &config.settings.http;
+        if let Some(address) = options.http.as_ref().or(listening.listen.as_ref()) {
             let others = Options { surface: None, profile: None, ..options.clone() };
             if let Some(option) = typed(&others)?.first() {
                 let message =
                     format!("{option} belongs to the dormouse that listens at that URL: remove it");
                 return Err(UsageError(message).into());
             }
-            let mut url = url(address)?;
-            let token = http.auth_tokens.first().cloned();
+            let scheme = if listening.certificate.is_some() { "https" } else { "http" };
+            let public = people.public_url.as_ref().filter(|_| options.http.is_none());
+            let mut url = match public {
+                Some(public) => format!("{}/mcp", public.trim_end_matches('/')),
+                None => url(scheme, address)?,
+            };
+            let token = access.auth_tokens.first().cloned();
             if token.is_none()
                 && config.servers.iter().any(|server| !server.endpoint.auth_tokens.is_empty())
             {
@@ -42,7 +47,8 @@ impl Reach {
                     file.path.display()
                 );
             }
-            if token.is_none() && options.http.is_none() && !is_local(address) {
+            let has_tokens = token.is_some() || !people.issuers.is_empty();
+            if !has_tokens && options.http.is_none() && !is_local(address) {
                 bail!(
                     "without \"authTokens\", dormouse generates a new token for {address} at each \
                         start: add \"authTokens\" to {}",
@@ -138,8 +144,8 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// Returns the URL for an address such as `:8080` or `127.0.0.1:8080`. A URL is returned unchanged.
-fn url(address: &str) -> Result<String, UsageError> {
+/// Returns the URL with this scheme for an address such as `:8080` or `127.0.0.1:8080`. A URL is returned unchanged.
+fn url(scheme: &str, address: &str) -> Result<String, UsageError> {
     let wrong = || {
         let message = format!("{address:?} is not an address that apps can reach: write HOST:PORT");
         UsageError(message)
@@ -156,7 +162,7 @@ fn url(address: &str) -> Result<String, UsageError> {
         "[::]" => "[::1]",
         host => host,
     };
-    let url = format!("http://{host}:{port}/mcp");
+    let url = format!("{scheme}://{host}:{port}/mcp");
     if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
 }
 

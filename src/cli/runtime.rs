@@ -5,6 +5,19 @@ pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
+/// Builds a runtime that serves hosts on this number of threads; 0 for as many as there are
+/// processors.
+pub(super) fn runtime_of_service(threads: u16) -> anyhow::Result<tokio::runtime::Runtime> {
+    if threads == 1 {
+        return runtime();
+    }
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if threads > 1 {
+        builder.worker_threads(threads.into());
+    }
+    Ok(builder.enable_all().build()?)
+}
+
 /// Builds a runtime whose threads for blocking work write to this log.
 #[cfg(unix)]
 pub(super) fn runtime_with_log(log: &tracing::Dispatch) -> anyhow::Result<tokio::runtime::Runtime> {

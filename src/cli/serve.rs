@@ -1,27 +1,21 @@
 //! `dormouse serve`: serves hosts on standard input and output or over HTTP.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use anyhow::Context as _;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    UsageError, config_source::ConfigSource, lineage, runtime, served_fleet::KeptState,
-    served_fleet::ServedFleet, settings, shared_flags::Options, signals, state_stores::StateStores,
-    ui,
+    config_source::ConfigSource, http_socket::HttpSocket, lineage, runtime::runtime_of_service,
+    served_fleet::KeptState, served_fleet::ServedFleet, settings, shared_flags::Options, signals,
+    state_stores::StateStores, ui,
 };
 use crate::{
     base::random_token,
-    config::{HttpSettings, ParsedConfig},
+    config::{AccessSettings, HttpSettings, ListenSettings, ParsedConfig, PeopleSettings},
     control,
     downstream::{
-        http::{self, HttpAccess, HttpRoutes, ProtectedResource},
+        http::{self, Certificate, CertificateFiles, HttpAccess, HttpRoutes, ProtectedResource},
         only_host::{self, HostLink},
     },
     identity::Issuers,
@@ -40,6 +34,15 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         lineage::check(&source.file)?;
         (source.parse()?, Some(source))
     };
+    let listening = &parsed.config.settings.http.listening;
+    let http = HttpSocket::find(options.http.as_deref().or(listening.listen.as_deref()))?;
+    let certificate = certificate_files(listening).filter(|_| http.is_some());
+    let transports = Transports {
+        stdio: options.stdio || http.is_none(),
+        certificate: certificate.map(Certificate::read).transpose()?,
+        http,
+    };
+    let runtime = runtime_of_service(listening.threads)?;
     let stores = StateStores::of(&parsed.config.settings)?;
     let file = source.as_ref().map(|source| &source.file);
     let kept = KeptState {
@@ -53,12 +56,6 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     for warning in &parsed.warnings {
         tracing::warn!("{warning}");
     }
-    let http = options.http.as_ref().or(parsed.config.settings.http.listen.as_ref());
-    let transports = Transports {
-        http: http.map(|address| addresses(address)).transpose()?,
-        stdio: options.stdio || http.is_none(),
-    };
-    let runtime = runtime()?;
     // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
     // call.
     let served =
@@ -71,23 +68,16 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
 
 /// The transports on which hosts are served.
 struct Transports {
-    /// Addresses to try; dormouse listens on the first that can be bound.
-    http: Option<Vec<SocketAddr>>,
+    http: Option<HttpSocket>,
+    /// The certificate that hosts see over HTTP; `None` if they connect without TLS.
+    certificate: Option<Arc<Certificate>>,
     stdio: bool,
 }
 
-/// Parses `HOST:PORT`, `:PORT` or `PORT`. The latter two mean loopback.
-fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
-    let loopback = |port: &str| port.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port).into());
-    if let Some(address) = loopback(text.strip_prefix(':').unwrap_or(text)) {
-        return Ok(vec![address]);
-    }
-    let found: Vec<SocketAddr> = std::net::ToSocketAddrs::to_socket_addrs(text)
-        .map_err(|error| {
-            UsageError(format!("cannot listen on {text:?}: {error}; write HOST:PORT"))
-        })?
-        .collect();
-    Ok(found)
+/// Returns the files of the certificate, if hosts connect over TLS.
+fn certificate_files(settings: &ListenSettings) -> Option<CertificateFiles> {
+    let (certificate, key) = (settings.certificate.clone(), settings.certificate_key.clone());
+    certificate.zip(key).map(|(certificate, key)| CertificateFiles { certificate, key })
 }
 
 /// Serves hosts until a signal asks to stop or the host on standard input disconnects. `source` is
@@ -100,7 +90,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let listener = match &transports.http {
-        Some(addresses) => Some(listen(addresses).await?),
+        Some(socket) => Some(socket.listen().await?),
         None => None,
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
@@ -109,7 +99,8 @@ async fn serve(
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
-    let tokens = parsed.config.settings.http.api_tokens.clone();
+    let certificate = transports.certificate.clone();
+    let tokens = parsed.config.settings.http.access.api_tokens.clone();
     let page = source.as_ref().filter(|_| !tokens.is_empty());
     let page = page.map(|it| ui::router_over_http(&it.options, &it.file, tokens));
     let served = ServedFleet::start(parsed, source, kept, &services, &stop);
@@ -127,7 +118,7 @@ async fn serve(
         }
         _ => (None, None),
     };
-    let routes = |access| HttpRoutes { access, api, serves_at_root, replicas };
+    let routes = |access| HttpRoutes { access, api, serves_at_root, replicas, certificate };
     let ended = match (listener, transports.stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {
@@ -185,20 +176,10 @@ async fn serve_stdio(fleet: Arc<Fleet>, stop: CancellationToken) -> std::io::Res
     Ok(())
 }
 
-async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
-    let mut problem = None;
-    for address in addresses {
-        match http::bind(*address).await {
-            Ok(listener) => return Ok(listener),
-            Err(error) => problem = Some(error),
-        }
-    }
-    let problem = problem.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
-    Err(problem).with_context(|| format!("cannot listen on {addresses:?}"))
-}
-
 /// Returns the identity providers of the config with the public address; `None` without any.
-fn protected_resource(settings: &HttpSettings) -> std::io::Result<Option<Arc<ProtectedResource>>> {
+fn protected_resource(
+    settings: &PeopleSettings,
+) -> std::io::Result<Option<Arc<ProtectedResource>>> {
     let public_url = settings.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
     let audiences = public_url.iter().flat_map(|url| [url.clone(), format!("{url}/mcp")]);
     let audiences: Vec<String> = audiences.collect();
@@ -214,8 +195,9 @@ async fn serve_http(
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
     let settings = fleet.settings().http.clone();
-    let resource = protected_resource(&settings)?;
-    let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } = settings;
+    let HttpSettings { access, listening, people } = settings;
+    let resource = protected_resource(&people)?;
+    let AccessSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } = access;
     // Also generated if the config has tokens, since a reload may remove these.
     let fallback = (!address.ip().is_loopback()).then(random_token::<32>);
     // If single servers have tokens of their own, no token may give access to all servers.
@@ -233,6 +215,7 @@ async fn serve_http(
         origins: allowed_origins,
         resource,
     };
-    errln!("dormouse: listening on http://{address}/mcp");
+    let scheme = if listening.certificate.is_some() { "https" } else { "http" };
+    errln!("dormouse: listening on {scheme}://{address}/mcp");
     http::serve(fleet, listener, routes(access), stop).await
 }

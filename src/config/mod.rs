@@ -65,9 +65,10 @@ pub use format::Format;
 pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
-    AlwaysLoad, CallLogging, Grant, HttpSettings, IntrospectionEntry, Isolation, IssuerEntry,
-    Limits, ListSettings, Listing, Loads, Pin, PolicyRule, Protocol, ResultLimit, SavedScript,
-    ServerSettings, Startup, StoreSettings, Surface, ToolHints, Verdict,
+    AccessSettings, AlwaysLoad, CallLogging, Grant, IntrospectionEntry, Isolation, IssuerEntry,
+    Limits, ListSettings, ListenSettings, Listing, Loads, PeopleSettings, Pin, PolicyRule,
+    Protocol, ResultLimit, SavedScript, ServerSettings, Startup, StoreSettings, Surface, ToolHints,
+    Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;
@@ -81,7 +82,9 @@ pub(crate) use profiles::{ProfileName, Profiles};
 pub(crate) use rule_exception::RuleException;
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
-pub(crate) use settings::{LaunchFacts, PermittedProfiles, Settings, UsageLimits, Wrapping};
+pub(crate) use settings::{
+    HttpSettings, LaunchFacts, PermittedProfiles, Settings, UsageLimits, Wrapping,
+};
 pub(crate) use sharing::LaunchIdentity;
 pub(crate) use tools::{ToolChoice, ToolRules};
 pub(crate) use toolset::{OfferExtent, ProposedToolset, Toolset};

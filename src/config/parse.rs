@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Compatibility, Config, ConfigError, Environment, LaunchFacts, ParsedConfig, Problem, Profiles,
-    ServerConfig, Settings, Unavailable,
+    Compatibility, Config, ConfigError, Environment, HttpSettings, LaunchFacts, ParsedConfig,
+    Problem, Profiles, ServerConfig, Settings, Unavailable,
     configure::configure,
     document::Document,
     document_reader::DocumentReader,
@@ -98,7 +98,11 @@ fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Val
         telemetry: reader.group(written, root),
         store: reader.group(written, root),
         limits: reader.group(written, root),
-        http: reader.group(written, root),
+        http: HttpSettings {
+            access: reader.group(written, root),
+            listening: reader.group(written, root),
+            people: reader.group(written, root),
+        },
         profiles: Profiles::default(),
         policy: Vec::new(),
         launch: LaunchFacts::default(),

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use super::{
     key_path::{Step, keys},
     keys::{
-        CLASS, DaemonSettings, HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings,
-        RootEntry, ServerEntry, ServerSettings, StoreSettings, TelemetrySettings,
+        AccessSettings, CLASS, DaemonSettings, KeyGroup, Limits, ListSettings, ListenSettings,
+        LoadSettings, PeopleSettings, RootEntry, ServerEntry, ServerSettings, StoreSettings,
+        TelemetrySettings,
     },
 };
 
@@ -25,7 +26,9 @@ pub(crate) fn json_schema() -> Value {
         properties::<StoreSettings>(&mut generator),
         properties::<ServerSettings>(&mut generator),
         properties::<Limits>(&mut generator),
-        properties::<HttpSettings>(&mut generator),
+        properties::<AccessSettings>(&mut generator),
+        properties::<ListenSettings>(&mut generator),
+        properties::<PeopleSettings>(&mut generator),
     ];
     let mut server = ServerEntry::json_schema(&mut generator).to_value();
     if let Some(own) = server["properties"].as_object_mut() {

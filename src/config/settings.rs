@@ -3,8 +3,8 @@
 use super::{
     PolicyRule, ProfileName, Profiles, Surface, UserCommands,
     keys::{
-        DaemonSettings, HttpSettings, KeyGroup as _, Limits, ListSettings, LoadSettings,
-        StoreSettings, TelemetrySettings,
+        AccessSettings, DaemonSettings, KeyGroup as _, Limits, ListSettings, ListenSettings,
+        LoadSettings, PeopleSettings, StoreSettings, TelemetrySettings,
     },
 };
 
@@ -22,6 +22,23 @@ pub struct Settings {
     /// The rules for calls of the tools of all servers.
     pub(crate) policy: Vec<PolicyRule>,
     pub launch: LaunchFacts,
+}
+
+/// The settings for hosts over HTTP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HttpSettings {
+    pub access: AccessSettings,
+    pub listening: ListenSettings,
+    pub people: PeopleSettings,
+}
+
+impl HttpSettings {
+    fn adopted(&self, now: &Self) -> (Self, Vec<String>) {
+        let (access, of_access) = self.access.adopted(&now.access);
+        let (listening, of_listening) = self.listening.adopted(&now.listening);
+        let (people, of_people) = self.people.adopted(&now.people);
+        (Self { access, listening, people }, [of_access, of_listening, of_people].concat())
+    }
 }
 
 /// The facts that come from the process that was started, and not from the file.
@@ -90,10 +107,10 @@ impl Settings {
 
     /// Returns the profiles that a person with these groups may choose.
     pub(crate) fn profiles_of(&self, groups: &[String]) -> PermittedProfiles {
-        if self.http.groups.is_empty() {
+        if self.http.people.groups.is_empty() {
             return PermittedProfiles::Any;
         }
-        let of_person = self.http.groups.iter().filter(|(name, _)| groups.contains(name));
+        let of_person = self.http.people.groups.iter().filter(|(name, _)| groups.contains(name));
         let mut permitted = Vec::new();
         let mut has_group = false;
         for (_, group) in of_person {
@@ -110,7 +127,7 @@ impl Settings {
     /// Returns the limits of a person with these groups: those of the group with the most generous
     /// one.
     pub(crate) fn limits_of(&self, groups: &[String]) -> UsageLimits {
-        let of_person = self.http.groups.iter().filter(|(name, _)| groups.contains(name));
+        let of_person = self.http.people.groups.iter().filter(|(name, _)| groups.contains(name));
         let limits = of_person.map(|(_, group)| UsageLimits {
             calls_per_minute: group.calls_per_minute,
             bytes_per_day: group.bytes_per_day,
@@ -176,15 +193,15 @@ mod tests {
         assert_eq!(adopted.lists, wanted.lists);
         assert_eq!(adopted.loading.settle, wanted.loading.settle);
         assert_eq!(adopted.loading.catalog_ttl, now.loading.catalog_ttl);
-        assert_eq!(adopted.http.auth_tokens, ["t"]);
-        assert_eq!(adopted.http.trusted_proxies, wanted.http.trusted_proxies);
-        assert_eq!((adopted.http.listen, adopted.limits), (None, now.limits.clone()));
+        assert_eq!(adopted.http.access.auth_tokens, ["t"]);
+        assert_eq!(adopted.http.access.trusted_proxies, wanted.http.access.trusted_proxies);
+        assert_eq!((adopted.http.listening.listen, adopted.limits), (None, now.limits.clone()));
         assert_eq!(wanted.adopted(&wanted), (wanted.clone(), Vec::new()));
     }
 
     #[test]
     fn debug_output_has_no_tokens() {
         let shown = format!("{:?}", settings(r#"{"authTokens": ["s3cret"], "listen": ":80"}"#));
-        assert!(shown.contains("listen: \":80\"") && !shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("listen: Some(\":80\")") && !shown.contains("s3cret"), "{shown}");
     }
 }

@@ -57,6 +57,7 @@ mod script_first_try;
 mod script_savings;
 mod scripts;
 mod secrecy;
+mod service;
 mod shared_store;
 mod sharing;
 mod support;

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{
-    Authority, Redis, STORE_KEY, Server, User, free_port, http_client, not_tested, redacted,
+    Authority, Redis, STORE_KEY, Server, TestCertificate, User, free_port, http_client, redacted,
     text_of,
 };
 
@@ -247,18 +247,8 @@ fn without_numbers(text: &str) -> String {
 #[tokio::test]
 async fn store_is_used_over_tls_by_a_user_with_few_rights() {
     let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    let (certificate, key) = (path("store.pem"), path("store.key"));
-    let made = tokio::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .args(["-keyout", &key, "-out", &certificate])
-        .output()
-        .await;
-    if !made.is_ok_and(|made| made.status.success()) {
-        return not_tested("there is no openssl");
-    }
+    let Some(made) = TestCertificate::make(directory.path()).await else { return };
+    let TestCertificate { certificate, key } = made;
     let port = free_port().to_string();
     let rights = "on >secret ~{team:* +getrange +set +strlen +zadd +zrem +zrevrange +get +del \
         +pexpire +eval +ping";

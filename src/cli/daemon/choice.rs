@@ -7,6 +7,8 @@ use crate::{
 
 /// The variable that turns the daemon on or off: `1` or `0`, or a word for that.
 const VARIABLE: &str = "DORMOUSE_DAEMON";
+/// The variable that systemd sets if it passes sockets to this process.
+const SOCKETS: &str = "LISTEN_FDS";
 
 /// Returns whether the daemon serves a host. `variable` returns the variables of the host.
 pub(super) fn is_for_daemon(
@@ -14,7 +16,7 @@ pub(super) fn is_for_daemon(
     settings: &Settings,
     variable: impl Fn(&str) -> Option<String>,
 ) -> bool {
-    if options.http.is_some() || settings.http.listen.is_some() || options.no_daemon {
+    if options.http.is_some() || settings.http.listening.listen.is_some() || options.no_daemon {
         return false;
     }
     match EnvironmentChoice::read(variable) {
@@ -49,6 +51,8 @@ impl EnvironmentChoice {
         match value.as_deref() {
             Some("0" | "false" | "off" | "no") => Self::Off,
             Some("1" | "true" | "on" | "yes") => Self::On,
+            // A service of systemd serves its socket itself.
+            _ if variable(SOCKETS).is_some() => Self::Off,
             // A job must not leave a process behind.
             _ if is_ci(variable("CI")) => Self::Off,
             _ => Self::Unset,

@@ -85,7 +85,7 @@ async fn serve(
     let page = Page { entrance: Arc::new(entrance), view, logins: Some(logins.clone()) };
     let router = routes::with_ticket(page);
     tokio::select! {
-        () = serve_connections(listener, router, stop.clone()) => {}
+        () = serve_connections(listener, None, router, stop.clone()) => {}
         () = async {
             stop.cancelled().await;
             tokio::time::sleep(DRAIN_TIMEOUT).await;

@@ -166,7 +166,7 @@ mod tests {
         );
         assert_eq!(a.settings.timeouts.call, Duration::from_millis(1500));
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
-        let http = &parsed.config.settings.http;
+        let http = &parsed.config.settings.http.listening;
         assert_eq!(http.listen.as_deref(), Some("0.0.0.0:9090"));
         assert!(parsed.compatibility.serves_at_root);
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));

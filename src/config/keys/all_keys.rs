@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{
-    DaemonSettings, HttpSettings, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
-    ServerSettings, StoreSettings, TelemetrySettings, group::classes, key_class::KeyClass,
+    AccessSettings, DaemonSettings, Limits, ListSettings, ListenSettings, LoadSettings,
+    PeopleSettings, RootEntry, ServerEntry, ServerSettings, StoreSettings, TelemetrySettings,
+    group::classes, key_class::KeyClass,
 };
 
 /// Returns the keys of the file as a whole, with their classes.
@@ -17,7 +18,9 @@ fn keys_of_file() -> Vec<(String, KeyClass)> {
         classes::<StoreSettings>(),
         classes::<ServerSettings>(),
         classes::<Limits>(),
-        classes::<HttpSettings>(),
+        classes::<AccessSettings>(),
+        classes::<ListenSettings>(),
+        classes::<PeopleSettings>(),
         classes::<RootEntry>(),
     ]
     .concat()

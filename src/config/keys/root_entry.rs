@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    KeyProblem, PolicyRule, Profile, access_entries::unknown_profiles, key_class::AT_ONCE,
+    KeyProblem, PolicyRule, Profile, key_class::AT_ONCE, people_settings::unknown_profiles,
     policy_rule,
 };
 use crate::config::key_path::keys;

@@ -14,22 +14,33 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::Request,
     http::StatusCode,
     response::IntoResponse as _,
 };
 use http_body::{Frame, SizeHint};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 
-use super::paths::is_health_check;
+use super::{
+    http_version::{ConnectionVersion, with_host_header},
+    paths::is_health_check,
+};
 use crate::base::Lock;
 
 /// Maximum time for the head of a request, and for a connection without a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of requests at once on one connection of HTTP/2.
+const MAX_STREAMS: u32 = 200;
 /// Delay after connections could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Limit of connections, however many file descriptors are available.
@@ -39,8 +50,14 @@ const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
 /// Connections beyond the limit. They get only an error, or an answer to a health check.
 const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
-/// Serves connections until `stop` is cancelled, then completes the requests in progress.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+/// Serves connections until `stop` is cancelled, then completes the requests in progress. `tls`:
+/// the side of dormouse in TLS; `None` if hosts connect without it.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stop: CancellationToken,
+) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
     let mut is_failing = false;
@@ -56,7 +73,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
                 // slower.
                 let _ = stream.set_nodelay(true);
                 if let Some(admitted) = connections.clone().admit() {
-                    tasks.spawn(serve_connection(stream, router.clone(), admitted, stop.clone()));
+                    let served = Served { router: router.clone(), admitted, tasks: tasks.clone() };
+                    tasks.spawn(served.connect(stream, tls.clone(), stop.clone()));
                 }
             }
             // The client has already closed the connection.
@@ -94,50 +112,121 @@ fn max_connections() -> usize {
     (descriptors / 2).clamp(MAX_SURPLUS_CONNECTIONS, MAX_CONNECTIONS)
 }
 
-/// Serves one connection to its end.
-async fn serve_connection(
-    stream: TcpStream,
+/// A connection that is served.
+struct Served {
     router: Router,
     admitted: AdmittedConnection,
-    stop: CancellationToken,
-) {
-    let slot = admitted.slot.clone();
-    let respond = |request: hyper::Request<Incoming>| {
-        let busy = TrackedRequest::new(slot.clone());
-        let (mut router, is_surplus) = (router.clone(), slot.is_surplus);
-        let request = request.map(|body| busy.count_when_complete(body));
-        async move {
-            let request: Request = request.map(Body::new);
-            let response = if is_surplus && !is_health_check(request.uri().path()) {
-                let message = "too many connections are open; try again later\n";
-                (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
-            } else {
-                let Ok(response) = router.call(request).await;
-                response
-            };
-            Ok::<_, Infallible>(response.map(|body| TrackedResponseBody { body, _request: busy }))
-        }
-    };
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .keep_alive(!admitted.slot.is_surplus)
-        .serve_connection(TokioIo::new(stream), service_fn(respond));
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        biased;
-        // The connection is over, however it ended.
-        _ = connection.as_mut() => return,
-        () = admitted.slot.unwanted.cancelled() => {
-            if admitted.slot.is_idle() {
-                return;
+    tasks: TaskTracker,
+}
+
+impl Served {
+    /// Serves a connection to its end.
+    async fn connect(self, stream: TcpStream, tls: Option<TlsAcceptor>, stop: CancellationToken) {
+        let unwanted = self.admitted.slot.unwanted.clone();
+        let greeting = async {
+            match tls {
+                None => {
+                    let version = ConnectionVersion::of_first_bytes(&stream).await?;
+                    Ok((Connected::Plain(stream), version))
+                }
+                Some(tls) => {
+                    let stream = tls.accept(stream).await?;
+                    let version = ConnectionVersion::negotiated(stream.get_ref().1);
+                    Ok((Connected::Tls(Box::new(stream)), version))
+                }
             }
-            // A request has arrived in the meantime.
-            connection.as_mut().graceful_shutdown();
+        };
+        let greeted: Result<io::Result<_>, _> = tokio::select! {
+            greeted = tokio::time::timeout(HEAD_TIMEOUT, greeting) => greeted,
+            () = unwanted.cancelled() => return,
+            () = stop.cancelled() => return,
+        };
+        // A connection that says nothing, or something else, is closed.
+        match greeted {
+            Ok(Ok((Connected::Plain(stream), version))) => {
+                self.serve(stream, version, stop).await;
+            }
+            Ok(Ok((Connected::Tls(stream), version))) => self.serve(*stream, version, stop).await,
+            Ok(Err(_)) | Err(_) => {}
         }
-        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        version: ConnectionVersion,
+        stop: CancellationToken,
+    ) {
+        let Self { router, admitted, tasks } = self;
+        let slot = admitted.slot.clone();
+        let respond = move |request| answer(router.clone(), slot.clone(), request);
+        let mut builder = auto::Builder::new(TrackedTasks(tasks));
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .keep_alive(!admitted.slot.is_surplus);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(HEAD_TIMEOUT)
+            .max_concurrent_streams(MAX_STREAMS);
+        let builder = match version {
+            ConnectionVersion::Http1 => builder.http1_only(),
+            ConnectionVersion::Http2 => builder.http2_only(),
+        };
+        let connection = builder.serve_connection(TokioIo::new(stream), service_fn(respond));
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            biased;
+            // The connection is over, however it ended.
+            _ = connection.as_mut() => return,
+            () = admitted.slot.unwanted.cancelled() => {
+                if admitted.slot.is_idle() {
+                    return;
+                }
+                // A request has arrived in the meantime.
+                connection.as_mut().graceful_shutdown();
+            }
+            () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    }
+}
+
+/// Answers one request of a connection.
+async fn answer(
+    mut router: Router,
+    slot: Arc<ConnectionSlot>,
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<TrackedResponseBody>, Infallible> {
+    let is_surplus = slot.is_surplus;
+    let busy = TrackedRequest::new(slot);
+    let request = request.map(|body| Body::new(busy.count_when_complete(body)));
+    let response = if is_surplus && !is_health_check(request.uri().path()) {
+        let message = "too many connections are open; try again later\n";
+        (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+    } else {
+        let Ok(response) = router.call(with_host_header(request)).await;
+        response
+    };
+    Ok(response.map(|body| TrackedResponseBody { body, _request: busy }))
+}
+
+/// A connection, when it is known how it speaks.
+enum Connected {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Runs the requests of a connection of HTTP/2, each in a task.
+#[derive(Clone)]
+struct TrackedTasks(TaskTracker);
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for TrackedTasks {
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
 }
 
 /// The open connections and their limit.

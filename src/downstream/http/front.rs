@@ -38,7 +38,7 @@ impl HttpFront {
         replicas: Option<Arc<Replicas>>,
     ) -> Self {
         Self {
-            sessions: Sessions::new(fleet.settings().http.session_timeout),
+            sessions: Sessions::new(fleet.settings().http.listening.session_timeout),
             principals: Principals::default(),
             is_for_this_machine: address.ip().is_loopback(),
             fleet,
@@ -76,7 +76,7 @@ impl HttpFront {
     /// Returns whether the user of the host that sent a request is at this machine, as far as the
     /// headers show.
     pub(super) fn is_from_this_machine(&self, headers: &HeaderMap, version: Version) -> bool {
-        let trusted = &self.fleet.settings().http.trusted_proxies;
+        let trusted = &self.fleet.settings().http.access.trusted_proxies;
         // Another replica may have forwarded the request.
         self.replicas.is_none()
             && self.is_for_this_machine

@@ -248,7 +248,7 @@ pub(super) async fn authorize(
     }
     // Read for each request, because a reload may change them.
     let server_tokens = state.fleet.tokens_of_servers();
-    let tokens = state.fleet.settings().http.auth_tokens.clone();
+    let tokens = state.fleet.settings().http.access.auth_tokens.clone();
     if let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) {
         request.extensions_mut().insert(Sender { token_hash, person: None });
         return with_cors(next.run(request).await, origin);

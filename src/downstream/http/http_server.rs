@@ -1,12 +1,13 @@
 //! Serves hosts and operators over HTTP, from the start to the end.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
+    certificate::Certificate,
     connections,
     front::HttpFront,
     guard::{Guard, GuardState, HttpAccess, RefusalLog},
@@ -14,9 +15,6 @@ use super::{
     routes::router,
 };
 use crate::{proxy::Fleet, store::Replicas};
-
-/// Maximum time to answer requests in flight when dormouse shuts down.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The routes over HTTP, and the access to them.
 pub(crate) struct HttpRoutes {
@@ -27,6 +25,8 @@ pub(crate) struct HttpRoutes {
     pub serves_at_root: bool,
     /// The replicas that share a store with this process; `None` without a store.
     pub replicas: Option<Arc<Replicas>>,
+    /// The certificate that hosts see; `None` if they connect without TLS.
+    pub certificate: Option<Arc<Certificate>>,
 }
 
 /// Listens on an address.
@@ -49,7 +49,8 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api, serves_at_root, replicas } = routes;
+    let HttpRoutes { access, api, serves_at_root, replicas, certificate } = routes;
+    let drain_timeout = fleet.settings().http.listening.drain_timeout;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
@@ -61,6 +62,9 @@ pub(crate) async fn serve(
         let front = front.clone();
         tokio::spawn(async move { front.expire().await })
     };
+    let tls = certificate.as_ref().map(Certificate::acceptor);
+    let following =
+        certificate.map(|certificate| AbortOnDropHandle::new(tokio::spawn(certificate.follow())));
     let stopping = {
         let (front, stop) = (front.clone(), stop.clone());
         async move {
@@ -72,21 +76,22 @@ pub(crate) async fn serve(
     };
     let mut serving = tokio::spawn({
         let stop = stop.clone();
-        async move { tokio::join!(connections::serve(listener, app, stop), stopping) }
+        async move { tokio::join!(connections::serve(listener, tls, app, stop), stopping) }
     });
     let served = tokio::select! {
         served = &mut serving => served.map(|_| ()),
         () = async {
             stop.cancelled().await;
-            tokio::time::sleep(DRAIN_TIMEOUT).await;
+            tokio::time::sleep(drain_timeout).await;
         } => {
             serving.abort();
             Ok(())
         }
     };
     expiring.abort();
+    drop(following);
     front.sessions.end_all().await;
     front.tasks.close();
-    let _ = tokio::time::timeout(DRAIN_TIMEOUT, front.tasks.wait()).await;
+    let _ = tokio::time::timeout(drain_timeout, front.tasks.wait()).await;
     served.map_err(io::Error::other)
 }

@@ -4,6 +4,7 @@
 //! what is specific to HTTP: access control, the choice of the response that carries a message, and
 //! the lifetime of sessions whose hosts are gone.
 
+mod certificate;
 mod connections;
 mod forwarding;
 mod front;
@@ -11,6 +12,7 @@ mod front;
 pub(crate) mod fuzz;
 mod guard;
 mod http_server;
+mod http_version;
 mod legacy;
 mod legacy_sse;
 mod locality;
@@ -31,6 +33,7 @@ mod sessions;
 mod stream;
 mod token_hash;
 
+pub(crate) use certificate::{Certificate, CertificateFiles};
 pub(crate) use connections::serve as serve_connections;
 pub(crate) use guard::{HttpAccess, RefusalLog, only_value};
 pub(crate) use http_server::{HttpRoutes, bind, serve};

@@ -1,6 +1,7 @@
 //! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
+mod certificate;
 mod collector;
 mod daemon;
 #[cfg(target_os = "linux")]
@@ -30,6 +31,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
+pub use certificate::TestCertificate;
 pub use collector::{Collector, attribute};
 #[cfg(target_os = "linux")]
 pub use daemon::echo;

@@ -53,11 +53,11 @@ impl Program {
     /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
     pub async fn url(&self, path: &str) -> String {
         let address = |line: &str| {
-            let address = line.split_once("listening on http://")?.1;
+            let address = line.split_once("listening on ")?.1;
             Some(address.strip_suffix("/mcp")?.to_owned())
         };
         let address = self.log.find("the address", address).await;
-        format!("http://{address}{path}")
+        format!("{address}{path}")
     }
 
     /// Connects a host over streamable HTTP.

@@ -1,6 +1,6 @@
-//! The keys about hosts that connect over HTTP.
+//! The keys about who may send requests over HTTP.
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -9,19 +9,15 @@ use serde_json::Value;
 use url::Url;
 
 use super::{
-    GroupEntry, IssuerEntry, KeyGroup, KeyProblem,
-    access_entries::is_secure,
+    KeyGroup, KeyProblem,
     key_class::{AT_NEXT_START, AT_ONCE},
 };
-use crate::config::{
-    duration::{self, DurationText},
-    key_path::Step,
-};
+use crate::config::key_path::Step;
 
-/// The settings for hosts over HTTP.
-#[derive(Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+/// The tokens that open dormouse over HTTP, and the origins of requests.
+#[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct HttpSettings {
+pub struct AccessSettings {
     /// Bearer tokens for hosts over HTTP, of which each must send one; only with `--http`. `${VAR}`
     /// is expanded.
     #[schemars(extend("x-class" = AT_ONCE.secret().expanded()))]
@@ -44,57 +40,15 @@ pub struct HttpSettings {
     #[serde(deserialize_with = "networks")]
     #[schemars(with = "Vec<String>", extend("x-class" = AT_ONCE))]
     pub trusted_proxies: Vec<IpNet>,
-    /// The address on which to serve hosts over HTTP, unless `--http` gives another.
-    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
-    pub listen: Option<String>,
-    /// Time without an open stream or a request after which the HTTP session of a legacy host ends,
-    /// and after which what is kept for a modern host is dropped.
-    #[serde(with = "duration::text")]
-    #[schemars(with = "DurationText", extend("x-class" = AT_NEXT_START))]
-    pub session_timeout: Duration,
-    /// The URL at which hosts reach dormouse, without a path of an endpoint, such as
-    /// `https://mcp.example.com`. Access tokens are for it, and browsers return to it.
-    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
-    pub public_url: Option<String>,
-    /// The identity providers whose access tokens open the endpoints of hosts, in addition to
-    /// `authTokens`: see docs/reference/people.md.
-    #[schemars(extend("x-class" = AT_NEXT_START.secret().expanded()))]
-    pub issuers: Vec<IssuerEntry>,
-    /// What people may use, by the groups that their tokens name. Without any, everything is open
-    /// to all of them; otherwise a person without a group gets nothing.
-    #[schemars(extend("x-class" = AT_ONCE))]
-    pub groups: BTreeMap<String, GroupEntry>,
 }
 
-impl Default for HttpSettings {
-    fn default() -> Self {
-        let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
-        let (trusted_proxies, listen) = Default::default();
-        let (public_url, issuers, groups) = Default::default();
-        // A host may stay open overnight; its state here is small.
-        let session_timeout = Duration::from_hours(24);
-        Self {
-            auth_tokens,
-            api_tokens,
-            allowed_hosts,
-            allowed_origins,
-            trusted_proxies,
-            listen,
-            session_timeout,
-            public_url,
-            issuers,
-            groups,
-        }
-    }
-}
-
-impl std::fmt::Debug for HttpSettings {
+impl std::fmt::Debug for AccessSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.fmt_without_secrets("HttpSettings", f)
+        self.fmt_without_secrets("AccessSettings", f)
     }
 }
 
-impl KeyGroup for HttpSettings {
+impl KeyGroup for AccessSettings {
     fn problems(&self, written: &Value) -> Vec<KeyProblem> {
         let key = |name: &str| Step::Key(name.to_owned());
         let mut problems = Vec::new();
@@ -104,16 +58,6 @@ impl KeyGroup for HttpSettings {
             if is_valid && tokens.iter().any(|token| token.trim().is_empty()) {
                 problems.push((vec![key(name)], "a token must not be blank".to_owned()));
             }
-        }
-        let url = self.public_url.as_deref().filter(|url| !is_secure(url));
-        if url.is_some() {
-            problems.push((vec![key("publicUrl")], "expected an https URL".to_owned()));
-        }
-        for (at, issuer) in self.issuers.iter().enumerate() {
-            problems.extend(issuer.problems(at, self.public_url.is_some()));
-        }
-        if let Some(address) = self.listen.as_deref().filter(|text| !is_address(text)) {
-            problems.extend(expected(address, vec![key("listen")], ADDRESS));
         }
         for (name, is_valid, what) in [
             ("allowedHosts", is_host as fn(&str) -> bool, HOST),
@@ -132,7 +76,7 @@ impl KeyGroup for HttpSettings {
 
 /// Returns the problem of a text; `None` if it refers to an undefined variable, which is reported
 /// elsewhere.
-fn expected(text: &str, path: Vec<Step>, what: &str) -> Option<KeyProblem> {
+pub(super) fn expected(text: &str, path: Vec<Step>, what: &str) -> Option<KeyProblem> {
     (!text.contains("${")).then(|| (path, format!("expected {what}")))
 }
 
@@ -142,17 +86,9 @@ fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D:
     Ok(texts.iter().filter_map(|text| network(text)).collect())
 }
 
-const ADDRESS: &str = "an address: \"HOST:PORT\", or \":PORT\" for loopback";
 const ORIGIN: &str = "an origin such as \"https://example.com\", or \"*\"";
 const HOST: &str = "a host such as \"example.com\" or \"example.com:8443\", or \"*\"";
 const NETWORK: &str = "an address or a network, such as \"10.0.0.0/8\"";
-
-/// Returns whether `--http` would accept the text. A name is resolved at the start.
-fn is_address(text: &str) -> bool {
-    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
-    let is_v6 = host.contains(':');
-    port.parse::<u16>().is_ok() && (!is_v6 || host.starts_with('[') && host.ends_with(']'))
-}
 
 fn is_host(text: &str) -> bool {
     text == "*" || Url::parse(&format!("http://{text}/")).is_ok_and(|url| url.path() == "/")
@@ -173,20 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_origins_and_networks_are_validated() {
-        for (text, expected) in [
-            ("8080", true),
-            (":8080", true),
-            ("127.0.0.1:0", true),
-            ("[::1]:80", true),
-            ("localhost:80", true),
-            ("::1:80", false),
-            ("localhost", false),
-            ("127.0.0.1:99999", false),
-            ("", false),
-        ] {
-            assert_eq!(is_address(text), expected, "{text}");
-        }
+    fn hosts_origins_and_networks_are_validated() {
         for (text, expected) in [
             ("*", true),
             ("https://example.com", true),

@@ -1,12 +1,56 @@
-//! The keys about people: `issuers` and `groups`.
+//! The keys about people, who have tokens of an identity provider.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
-use super::{KeyProblem, unlimited};
+use super::{
+    KeyGroup, KeyProblem,
+    key_class::{AT_NEXT_START, AT_ONCE},
+    unlimited,
+};
 use crate::config::{is_loopback, key_path::Step};
+
+/// The people who may use dormouse over HTTP, and what each of them may use.
+#[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PeopleSettings {
+    /// The URL at which hosts reach dormouse, without a path of an endpoint, such as
+    /// `https://mcp.example.com`. Access tokens are for it, and browsers return to it.
+    #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
+    pub public_url: Option<String>,
+    /// The identity providers whose access tokens open the endpoints of hosts, in addition to
+    /// `authTokens`: see docs/reference/people.md.
+    #[schemars(extend("x-class" = AT_NEXT_START.secret().expanded()))]
+    pub issuers: Vec<IssuerEntry>,
+    /// What people may use, by the groups that their tokens name. Without any, everything is open
+    /// to all of them; otherwise a person without a group gets nothing.
+    #[schemars(extend("x-class" = AT_ONCE))]
+    pub groups: BTreeMap<String, GroupEntry>,
+}
+
+impl std::fmt::Debug for PeopleSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.fmt_without_secrets("PeopleSettings", f)
+    }
+}
+
+impl KeyGroup for PeopleSettings {
+    fn problems(&self, _: &Value) -> Vec<KeyProblem> {
+        let mut problems = Vec::new();
+        if self.public_url.as_deref().is_some_and(|url| !is_secure(url)) {
+            let path = vec![Step::Key("publicUrl".to_owned())];
+            problems.push((path, "expected an https URL".to_owned()));
+        }
+        for (at, issuer) in self.issuers.iter().enumerate() {
+            problems.extend(issuer.problems(at, self.public_url.is_some()));
+        }
+        problems
+    }
+}
 
 /// An identity provider whose access tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -69,7 +113,7 @@ impl Default for IssuerEntry {
 
 impl IssuerEntry {
     /// Returns the problems of the entry at this position of the list.
-    pub(super) fn problems(&self, at: usize, has_public_url: bool) -> Vec<KeyProblem> {
+    fn problems(&self, at: usize, has_public_url: bool) -> Vec<KeyProblem> {
         let path = |names: &[&str]| {
             let steps = names.iter().map(|name| Step::Key((*name).to_owned()));
             [Step::Key("issuers".to_owned()), Step::Index(at)].into_iter().chain(steps).collect()
@@ -96,7 +140,7 @@ impl IssuerEntry {
 }
 
 /// Returns whether a URL is https, or on this machine.
-pub(super) fn is_secure(text: &str) -> bool {
+fn is_secure(text: &str) -> bool {
     let is_secure = |url: &Url| match url.scheme() {
         "https" => url.has_host(),
         "http" => is_loopback(url),
