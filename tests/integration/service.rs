@@ -24,8 +24,8 @@ impl<'a> Curl<'a> {
         Self { options, url }
     }
 
-    /// Posts a call of `s/echo`, and returns its text with the version of HTTP; an error of curl
-    /// otherwise.
+    /// Posts a call of `s/echo`, and returns its text with the version of HTTP; an error of curl or
+    /// the refusal otherwise.
     async fn echo(&self, text: &str) -> Result<(String, String), String> {
         let call = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -57,6 +57,9 @@ impl<'a> Curl<'a> {
         let shown = String::from_utf8(ran.stdout).unwrap();
         let (body, version) = shown.trim_end().rsplit_once('\n').unwrap();
         let answer: Value = serde_json::from_str(body).expect(body);
+        if answer.get("error").is_some() {
+            return Err(body.to_owned());
+        }
         Ok((echoed_by(&answer["result"]), version.to_owned()))
     }
 }
@@ -106,7 +109,8 @@ async fn hosts_choose_their_version_of_http_with_and_without_tls() {
         assert_eq!(host.echo("hello").await, echoed("hello", version), "{options:?}");
     }
     let strange = Curl::to(&plain, &["--http2-prior-knowledge", "--header", "host: evil"]).await;
-    assert!(strange.echo("hello").await.is_err(), "HTTP/2 has the host checked, too");
+    let refused = strange.echo("hello").await.unwrap_err();
+    assert!(refused.contains("Host header"), "{refused}");
 }
 
 #[tokio::test]
