@@ -5,6 +5,7 @@ mod renewal;
 mod token_cell;
 
 use std::{
+    io,
     sync::{Arc, Weak},
     time::SystemTime,
 };
@@ -15,7 +16,7 @@ use futures_util::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{LoginTarget, login_store::LoginStore};
+use super::{LoginTarget, login_store::LoginStore, login_store_error::LoginStoreError};
 use crate::{
     base::Lock,
     config::Grant,
@@ -180,6 +181,15 @@ const TOKEN_REFUSED: &str = " (the server does not accept the present one)";
 
 fn unavailable(error: impl std::fmt::Display) -> CredentialError {
     CredentialError::Unavailable(error.to_string())
+}
+
+fn store_error(error: LoginStoreError) -> CredentialError {
+    match error {
+        LoginStoreError::Io { ref cause, .. } if cause.kind() == io::ErrorKind::NotConnected => {
+            CredentialError::StoreOutage(error.to_string())
+        }
+        error => unavailable(error),
+    }
 }
 
 /// Allows another update when it is dropped.

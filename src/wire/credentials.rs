@@ -110,6 +110,9 @@ pub(crate) enum CredentialError {
     /// A later try may succeed.
     #[error("cannot use the login now: {0}")]
     Unavailable(String),
+    /// The store of logins cannot be used.
+    #[error("cannot use the login now: {0}")]
+    StoreOutage(String),
     /// No user can log in from here.
     #[error("cannot use the login: {0}")]
     Refused(String),

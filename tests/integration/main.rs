@@ -51,6 +51,7 @@ mod real_servers;
 mod reload;
 mod remote;
 mod replicas;
+mod replicas_under_faults;
 mod resources;
 mod script_commands;
 mod script_first_try;

@@ -1,12 +1,13 @@
 //! Obtains other credentials: reads them from the store, renews them, or requests them with the
 //! client credentials grant.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rmcp::transport::auth::WWWAuthenticateParams;
+use tokio::time::Instant;
 
 use super::{
-    Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED,
+    Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED, store_error,
     token_cell::{LOGIN_EXPIRED, LOGIN_INVALID, TRIAL_TIMEOUT},
     unavailable,
 };
@@ -20,7 +21,7 @@ use crate::{
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
         login_store::{LoginLock, LoginStore},
-        login_store_error::LoginStoreError,
+        login_store_error::{LOCK_TIMEOUT, LoginStoreError},
         scopes,
         token_request::{refresh, request_client_credentials},
     },
@@ -28,8 +29,25 @@ use crate::{
     wire::credentials::{Authorization, Challenge, CredentialError},
 };
 
+/// Time after which a store that could not be used is asked again.
+const STORE_RETRY_DELAY: Duration = Duration::from_millis(200);
+
 impl Authorizer {
+    /// Performs an update. While the store cannot be used, it waits as long as for a lock: without
+    /// the store, two processes could use one refresh token.
     pub(super) async fn perform(&self, work: LoginUpdate) -> Result<(), CredentialError> {
+        let until = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match self.attempt(&work).await {
+                Err(CredentialError::StoreOutage(_)) if Instant::now() < until => {
+                    tokio::time::sleep(STORE_RETRY_DELAY).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn attempt(&self, work: &LoginUpdate) -> Result<(), CredentialError> {
         match work {
             LoginUpdate::Read => {
                 let version = self.stored_version().await?;
@@ -44,14 +62,14 @@ impl Authorizer {
                 self.replace_token(shown, None).await.inspect_err(|_| self.token.postpone_renewal())
             }
             LoginUpdate::Replace { refused, challenge } => {
-                self.replace_token(refused, Some(&challenge)).await
+                self.replace_token(refused.clone(), Some(challenge)).await
             }
             LoginUpdate::Restore => self.restore().await,
         }
     }
 
     async fn stored_version(&self) -> Result<StoredVersion, CredentialError> {
-        self.store.run_for(&self.target.key, LoginStore::version).await.map_err(unavailable)
+        self.store.run_for(&self.target.key, LoginStore::version).await.map_err(store_error)
     }
 
     /// Reads the parts of the stored login that are not secret.
@@ -62,7 +80,7 @@ impl Authorizer {
 
     /// Stores the login in use again, unless another process has stored one in the meantime.
     async fn restore(&self) -> Result<(), CredentialError> {
-        let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
+        let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
         match self.token.unsaved_login(version) {
             Some(login) => {
@@ -86,7 +104,7 @@ impl Authorizer {
         challenge: Option<&Challenge>,
     ) -> Result<(), CredentialError> {
         let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
-        let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
+        let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
         let kept = self.current_login(version).await?;
         let is_other = |login: &Credential| {
@@ -162,7 +180,7 @@ impl Authorizer {
         let client = self.client_with_secret(&login).await?;
         let http = self.target.http().map_err(unavailable)?;
         let reserved = self.store.run_for(&self.target.key, LoginStore::reserve_space).await;
-        let reserved = reserved.map_err(unavailable)?;
+        let reserved = reserved.map_err(store_error)?;
         let granted = refresh(&http, &client, &login).await;
         drop(reserved);
         match granted {
@@ -278,7 +296,7 @@ impl Authorizer {
     /// Records scopes that the server requires beyond the granted ones. Returns whether any are
     /// still missing: the user may have logged in with them in the meantime.
     async fn record_missing_scopes(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
-        let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
+        let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
         let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
         let LoginGrant { wanted, scopes: granted, .. } = &mut login.facts.grant;
@@ -329,7 +347,7 @@ impl Authorizer {
                 let why = format!(" (the present one cannot be read: {error})");
                 Err(self.login_required(&why))
             }
-            read => read.map_err(unavailable),
+            read => read.map_err(store_error),
         };
         if read.is_ok() {
             self.token.note_saved(true);

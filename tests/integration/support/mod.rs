@@ -1,6 +1,7 @@
 //! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
+mod balancer;
 mod certificate;
 mod collector;
 mod daemon;
@@ -31,6 +32,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
+pub use balancer::{Balancer, BalancerKind};
 pub use certificate::TestCertificate;
 pub use collector::{Collector, attribute};
 #[cfg(target_os = "linux")]

@@ -96,7 +96,7 @@ impl Redis {
     }
 }
 
-fn services() -> PathBuf {
+pub(super) fn services() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/services");
     std::env::var_os("DORMOUSE_SERVICES").map_or(own, PathBuf::from)
 }
@@ -106,7 +106,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// Returns the directories of the libraries that were unpacked with the programs.
-fn libraries() -> String {
+pub(super) fn libraries() -> String {
     let of = |machine| services().join("usr/lib").join(machine).display().to_string();
     ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(of).join(":")
 }

@@ -64,7 +64,7 @@ impl Server {
         Value::Object(entry)
     }
 
-    pub(super) fn log(&self, directory: &Path) -> PathBuf {
+    pub fn log(&self, directory: &Path) -> PathBuf {
         let name: String = self.name.chars().filter(char::is_ascii_alphanumeric).collect();
         directory.join(format!("{name}.log"))
     }

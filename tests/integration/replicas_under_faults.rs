@@ -1,0 +1,310 @@
+//! Many hosts of both eras at a service of three replicas behind nginx, while its parts fail.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::support::{
+    Authority, Balancer, BalancerKind, ModernHost, PATIENCE, Program, Redis, Server, User,
+    free_port, http_client, text_of,
+};
+
+const HOSTS: usize = 200;
+/// One call in so many is of the server that needs a login.
+const CALLS_PER_LOGIN: usize = 20;
+/// The time for which a token of that server is valid.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(2);
+
+/// What the hosts have seen.
+#[derive(Default)]
+struct Ledger {
+    /// The texts of calls that were answered.
+    answered: Mutex<BTreeSet<String>>,
+    /// The texts of calls that were refused since a replica had ended, with the status.
+    lost: Mutex<BTreeMap<String, u16>>,
+    /// Answers that no host expects.
+    wrong: Mutex<Vec<String>>,
+    calls: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Ledger {
+    /// Waits until the hosts have completed more calls.
+    async fn more(&self, calls: usize) {
+        let wanted = self.calls.load(Ordering::Relaxed) + calls;
+        let reached = async {
+            while self.calls.load(Ordering::Relaxed) < wanted {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let done = tokio::time::timeout(2 * PATIENCE, reached).await;
+        done.unwrap_or_else(|_| panic!("the hosts go on: {:?}", self.wrong.lock().unwrap()));
+    }
+
+    fn note_wrong(&self, what: String) {
+        self.wrong.lock().unwrap().push(what);
+    }
+}
+
+/// One host, which makes one call after another.
+struct Caller {
+    number: usize,
+    url: String,
+    client: reqwest::Client,
+    /// The session of a legacy host; `None` for a modern one.
+    session: Option<String>,
+    ledger: Arc<Ledger>,
+}
+
+impl Caller {
+    fn is_modern(&self) -> bool {
+        self.number.is_multiple_of(2)
+    }
+
+    async fn run(mut self) {
+        if !self.is_modern() {
+            self.initialize().await;
+        }
+        for turn in 0.. {
+            if self.ledger.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            self.call(turn).await;
+            self.ledger.calls.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn initialize(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "legacy", "version": "1"},
+        });
+        let (_, session, _) = self.post("initialize", 0, params).await.expect("nothing has ended");
+        self.session = session;
+    }
+
+    async fn call(&self, turn: usize) {
+        let is_for_login = turn % CALLS_PER_LOGIN == CALLS_PER_LOGIN - 1;
+        let text = format!("host {} turn {turn}", self.number);
+        let (tool, input) =
+            if is_for_login { ("g/t", json!({})) } else { ("s/echo", json!({"text": text})) };
+        let params =
+            json!({"name": "use_tool", "arguments": {"tool_name": tool, "tool_input": input}});
+        match self.post("tools/call", turn + 1, params).await {
+            Ok((200, _, answer)) => {
+                let is_own = answer["id"] == turn + 1;
+                let expected = if is_for_login { "ordinary" } else { &format!("\"{text}\"") };
+                let is_right = answer["result"]["content"][0]["text"].is_string()
+                    && text_of(&answer["result"]).contains(expected);
+                if is_own && is_right {
+                    self.ledger.answered.lock().unwrap().insert(text);
+                } else {
+                    self.ledger.note_wrong(format!("{text}: {answer}"));
+                }
+            }
+            // The replica that had the call has ended.
+            Ok((502, ..)) => {
+                self.ledger.lost.lock().unwrap().insert(text, 502);
+            }
+            Ok((status, _, answer)) => {
+                self.ledger.note_wrong(format!("{text}: {status} {answer}"));
+            }
+            Err(error) => self.ledger.note_wrong(format!("{text}: {error}")),
+        }
+    }
+
+    /// Posts a request, and returns the status, the session, and the answer.
+    async fn post(
+        &self,
+        method: &str,
+        id: usize,
+        params: Value,
+    ) -> Result<(u16, Option<String>, Value), String> {
+        let mut request = self.client.post(&self.url).bearer_auth("t");
+        request = request.header("accept", "application/json, text/event-stream");
+        let params = if self.is_modern() {
+            request = request.header("mcp-protocol-version", "2026-07-28");
+            request = request.header("mcp-method", method).header("mcp-name", "use_tool");
+            ModernHost::meta(params)
+        } else {
+            params
+        };
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+            request = request.header("mcp-protocol-version", "2025-11-25");
+        }
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let request = request.header("content-type", "application/json").body(message.to_string());
+        let response = request.send().await.map_err(|error| format!("{error:?}"))?;
+        let status = response.status().as_u16();
+        let session = response.headers().get("mcp-session-id");
+        let session = session.map(|id| id.to_str().unwrap().to_owned());
+        // A replica that ends while it answers with a stream cuts the stream.
+        let Ok(body) = response.text().await else { return Ok((502, session, Value::Null)) };
+        let answer = body.strip_prefix('{').map(|_| body.as_str()).into_iter();
+        let answer = answer.chain(body.lines().filter_map(|line| line.strip_prefix("data:")));
+        let mut answer = answer.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let is_answer = |message: &Value| message.get("id").is_some();
+        match answer.find(is_answer) {
+            Some(answer) => Ok((status, session, answer)),
+            None if status == 200 => Ok((502, session, Value::Null)),
+            None => Ok((status, session, Value::String(body))),
+        }
+    }
+}
+
+/// The service, whose parts a test ends and starts.
+struct Parts {
+    user: User,
+    redis: Redis,
+    authority: Arc<Authority>,
+    ports: [u16; 3],
+    replicas: Vec<Program>,
+}
+
+impl Parts {
+    async fn start() -> Option<Self> {
+        let redis = Redis::start().await?;
+        let authority = Arc::new(Authority::start().await);
+        let user = User::with_config(&json!({}));
+        let mut parts =
+            Self { user, redis, authority, ports: [(); 3].map(|()| free_port()), replicas: vec![] };
+        parts.write_config("The s server. Use when testing.");
+        let (is_in, said) = parts.user.log_in().await;
+        assert!(is_in, "{said}");
+        for port in parts.ports {
+            parts.replicas.push(parts.replica(port));
+        }
+        for replica in &parts.replicas {
+            replica.logged("sees 2 other replicas").await;
+        }
+        Some(parts)
+    }
+
+    fn write_config(&self, description: &str) {
+        let server = Server::lazy("s").set("description", description).at(self.user.home.path());
+        let login = json!({"url": self.authority.url(), "description": "It wants a login."});
+        let mut config = self.redis.config(&json!({"s": server, "g": login}));
+        config["authTokens"] = json!(["t"]);
+        let path = self.user.home.path().join("dormouse.json");
+        // In one step, since replicas follow the file.
+        let written = path.with_extension("new");
+        std::fs::write(&written, config.to_string()).unwrap();
+        std::fs::rename(written, path).unwrap();
+    }
+
+    fn replica(&self, port: u16) -> Program {
+        let address = format!("127.0.0.1:{port}");
+        self.user.proxy().argument("--http").argument(&address).start_service()
+    }
+
+    async fn kill(&mut self, replica: usize) {
+        self.replicas[replica].signal(Signal::SIGKILL);
+        self.replicas[replica].exit().await;
+    }
+
+    async fn start_again(&mut self, replica: usize) {
+        self.replicas[replica] = self.replica(self.ports[replica]);
+        self.replicas[replica].logged("sees 2 other replicas").await;
+    }
+
+    /// Returns how often the server `s` has run the call with each text.
+    fn executions(&self) -> HashMap<String, usize> {
+        let log = std::fs::read_to_string(Server::lazy("s").log(self.user.home.path())).unwrap();
+        let mut found = HashMap::new();
+        for params in log.lines().filter_map(|line| line.strip_prefix("tools/call ")) {
+            let params: Value = serde_json::from_str(params).unwrap();
+            let text = params["arguments"]["text"].as_str().unwrap().to_owned();
+            *found.entry(text).or_default() += 1;
+        }
+        found
+    }
+}
+
+/// Lets parts of the service fail, one after the other, while the hosts go on.
+async fn break_everything(parts: &mut Parts, ledger: &Ledger) {
+    ledger.more(500).await;
+    for replica in [0, 1] {
+        parts.kill(replica).await;
+        ledger.more(400).await;
+        parts.start_again(replica).await;
+        ledger.more(300).await;
+    }
+    parts.redis.kill().await;
+    ledger.more(500).await;
+    parts.redis.resume().await;
+    ledger.more(500).await;
+    parts.redis.command(&["FLUSHALL"]).await;
+    ledger.more(300).await;
+    parts.write_config("Another description.");
+    for replica in &parts.replicas {
+        while replica.reloads().is_empty() {
+            ledger.more(50).await;
+        }
+    }
+    parts.redis.kill().await;
+    parts.kill(2).await;
+    ledger.more(300).await;
+    parts.redis.resume().await;
+    parts.start_again(2).await;
+    ledger.more(500).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
+    let Some(mut parts) = Parts::start().await else { return };
+    let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
+    let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
+    let ledger = Arc::new(Ledger::default());
+    let client = http_client();
+    let callers: Vec<_> = (0..HOSTS)
+        .map(|number| {
+            let (url, client, ledger) = (nginx.url("/mcp"), client.clone(), ledger.clone());
+            tokio::spawn(Caller { number, url, client, session: None, ledger }.run())
+        })
+        .collect();
+    let authority = parts.authority.clone();
+    let expiring = AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(TOKEN_LIFETIME).await;
+            authority.expire_tokens();
+        }
+    }));
+    break_everything(&mut parts, &ledger).await;
+    ledger.is_over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.expect("it has not panicked");
+    }
+    drop(expiring);
+
+    let wrong = ledger.wrong.lock().unwrap();
+    assert!(wrong.is_empty(), "{} wrong answers: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
+    let (answered, lost) = (ledger.answered.lock().unwrap(), ledger.lost.lock().unwrap());
+    let executions = parts.executions();
+    assert!(executions.values().all(|times| *times == 1), "a call was run twice");
+    let echoes = answered.iter().filter(|text| executions.contains_key(*text)).count();
+    let unsent = lost.keys().filter(|text| !executions.contains_key(*text)).count();
+    // Three replicas were killed, each with at most one call of each host.
+    assert!(lost.len() <= 3 * HOSTS, "{lost:?}");
+    let requests = parts.authority.token_requests();
+    let shown: Vec<_> = requests.iter().filter_map(|(_, form)| form.get("refresh_token")).collect();
+    let once: BTreeSet<_> = shown.iter().collect();
+    assert_eq!(once.len(), shown.len(), "a refresh token was used twice");
+    assert!(shown.len() > 1, "tokens were renewed");
+    eprintln!(
+        "{} calls answered, {echoes} of them run once by the server; {} lost with a replica, of \
+            which {unsent} had not reached the server; {} renewals",
+        answered.len(),
+        lost.len(),
+        shown.len(),
+    );
+}
