@@ -16,6 +16,7 @@ mod daemon_security;
 #[cfg(target_os = "linux")]
 mod daemon_sharing;
 mod dashboard;
+mod deployed;
 mod dialects;
 mod documents;
 mod editing;
