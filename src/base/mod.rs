@@ -11,6 +11,7 @@ mod files;
 mod fuzz_input;
 mod lock;
 mod lock_wait;
+mod mark;
 mod own_program;
 mod random_token;
 mod recent;
@@ -37,6 +38,7 @@ pub(crate) use lock::Lock;
 pub(crate) use lock_wait::{
     LockError, lock_file, try_lock_file, wait_for_lock_blocking, wait_for_lock_on_thread,
 };
+pub(crate) use mark::{mark_in, new_mark};
 pub(crate) use own_program::own_program;
 pub(crate) use random_token::random_token;
 pub(crate) use recent::Recent;

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::random_token,
+    base::new_mark,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, Opener, ProcessServices},
@@ -69,7 +69,7 @@ impl Fleet {
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
         let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
-        let mark = random_token::<9>();
+        let mark = new_mark();
         let asking = Asking::new(&mark, context.tasks.clone(), context.stop.clone());
         let calls = CallState::new(KeptResults::new(&mark));
         let fleet = Arc::new_cyclic(|this| {

@@ -1,7 +1,7 @@
 //! The replicas that share a store: each tells the others at intervals that it is there.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     sync::{
         Arc,
@@ -23,6 +23,8 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Maximum number of replicas that are read, the newest first.
 const MAX_REPLICAS: usize = 200;
+/// Maximum number of marks that are looked up between two beats.
+const MAX_MISSING: usize = 1000;
 /// Maximum age of a record that is believed, in seconds. Clocks of replicas may differ by 2 min.
 const MAX_RECORD_AGE: u64 = 127;
 /// Maximum size of what a replica tells, in bytes.
@@ -68,6 +70,8 @@ pub(crate) struct Replicas {
     others: Lock<Vec<(Replica, Instant)>>,
     /// The beats of replicas that could not be connected, by their marks.
     unreachable: Lock<HashMap<String, u64>>,
+    /// The marks that were looked up since the last beat, and have no record.
+    missing: Lock<HashSet<String>>,
 }
 
 impl Replicas {
@@ -83,6 +87,7 @@ impl Replicas {
             keys,
             others: Lock::default(),
             unreachable: Lock::default(),
+            missing: Lock::default(),
         })
     }
 
@@ -146,19 +151,52 @@ impl Replicas {
             if name == self.mark {
                 continue;
             }
-            // A record that cannot be read is of another version, or has just expired.
-            let Ok(Some(record)) = self.store.get(&name, MAX_RECORD_BYTES) else { continue };
-            let other = serde_json::from_slice::<Replica>(&record).ok();
-            others.extend(other.filter(|it| now_seconds().abs_diff(it.at) <= MAX_RECORD_AGE));
+            others.extend(self.read(&name));
         }
         self.note(others);
         Ok(())
+    }
+
+    /// Returns the record of a replica. `None` if there is none that can be read: it may be of
+    /// another version, or has just expired.
+    fn read(&self, mark: &str) -> Option<Replica> {
+        let record = self.store.get(mark, MAX_RECORD_BYTES).ok()??;
+        let other: Replica = serde_json::from_slice(&record).ok()?;
+        let is_current = now_seconds().abs_diff(other.at) <= MAX_RECORD_AGE;
+        (is_current && other.mark == mark).then_some(other)
+    }
+
+    /// Learns of the replica with this mark, if it has started since the last beat. A mark without
+    /// a record is looked up once between two beats.
+    pub(crate) async fn look_up(self: &Arc<Self>, mark: &str) {
+        let is_known = mark == self.mark || self.find(|other| other == mark).is_some();
+        let is_missing = {
+            let missing = self.missing.lock();
+            missing.contains(mark) || missing.len() >= MAX_MISSING
+        };
+        if is_known || is_missing {
+            return;
+        }
+        let (this, wanted) = (self.clone(), mark.to_owned());
+        let found = run_blocking(move || this.read(&wanted)).await.flatten();
+        let is_reachable = |it: &Replica| !self.unreachable.lock().contains_key(&it.mark);
+        match found.filter(is_reachable) {
+            Some(found) => {
+                let mut others = self.others.lock();
+                others.retain(|(other, _)| other.mark != found.mark);
+                others.push((found, Instant::now()));
+            }
+            None => {
+                self.missing.lock().insert(mark.to_owned());
+            }
+        }
     }
 
     /// Takes over what was read. A replica without a record stays for as long as its record would
     /// have: the store may have been emptied.
     fn note(&self, read: Vec<Replica>) {
         let now = Instant::now();
+        self.missing.lock().clear();
         let mut unreachable = self.unreachable.lock();
         unreachable.retain(|mark, beat| read.iter().any(|it| it.mark == *mark && it.beat <= *beat));
         let mut others = self.others.lock();

@@ -75,6 +75,21 @@ impl Service {
     }
 }
 
+/// Returns the parameters of a call in which the server asks the host.
+fn who_is_it() -> Value {
+    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
+    json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": question}})
+}
+
+/// Returns the parameters of the retry that answers.
+fn answered(asked: &Value) -> Value {
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let mut retry = who_is_it();
+    retry["requestState"] = asked["requestState"].clone();
+    retry["inputResponses"] = json!({"q1": {"action": "accept", "content": {"name": "n"}}});
+    retry
+}
+
 async fn echo(host: &mut Host, text: &str) -> String {
     text_of(&host.use_tool("a/echo", json!({"text": text})).await).to_owned()
 }
@@ -90,12 +105,8 @@ async fn session_is_answered_by_its_replica_whichever_is_asked() {
     }
     assert_eq!(service.started("a"), 1);
     // The question of a server is answered through another replica than the call.
-    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
-    let call = json!({"name": "use_tool", "arguments": {
-        "tool_name": "a/ask", "tool_input": question,
-    }});
     service.move_to(&mut host, 1).await;
-    let id = host.send("tools/call", call).await;
+    let id = host.send("tools/call", who_is_it()).await;
     let question = host.message("elicitation/create", |_| true).await;
     service.move_to(&mut host, 2).await;
     host.reply(&question, json!({"action": "accept", "content": {"name": "n"}})).await;
@@ -104,6 +115,26 @@ async fn session_is_answered_by_its_replica_whichever_is_asked() {
     assert_eq!(host.http().delete().await, 204);
     service.move_to(&mut host, 0).await;
     assert_eq!(host.http().delete().await, 404, "the session has ended everywhere");
+}
+
+#[tokio::test]
+async fn session_and_retry_find_a_replica_that_has_just_started() {
+    let Some(mut service) = Service::start().await else { return };
+    service.replicas.push(service.replica());
+    let mut host = service.legacy_host(3).await;
+    let mut modern = service.host(3).await.into_modern();
+    let declared = json!({"elicitation": {}});
+    let asked = modern.request_as("tools/call", who_is_it(), &declared).await;
+    // No replica has read of the new one yet.
+    service.move_to(&mut host, 1).await;
+    assert!(echo(&mut host, "early").await.contains("early"));
+    service.move_to(&mut modern.0, 2).await;
+    let done = modern.request_as("tools/call", answered(&asked), &declared).await;
+    assert!(text_of(&done).contains("accept"), "{done}");
+    let moved = |replica: &Program| {
+        replica.log().iter().any(|line| line.contains("of another replica continues here"))
+    };
+    assert!(!service.replicas.iter().any(moved));
 }
 
 #[tokio::test]
@@ -148,18 +179,10 @@ async fn session_of_a_killed_replica_continues_at_another() {
 async fn retry_and_result_find_the_replica_that_has_them() {
     let Some(service) = Service::start().await else { return };
     let mut host = service.host(0).await.into_modern();
-    let question = json!({"method": "elicitation/create", "params": {"message": "who?"}});
-    let call = json!({"name": "use_tool", "arguments": {
-        "tool_name": "a/ask", "tool_input": question,
-    }});
     let declared = json!({"elicitation": {}});
-    let asked = host.request_as("tools/call", call.clone(), &declared).await;
-    assert_eq!(asked["resultType"], "input_required", "{asked}");
-    let mut retry = call;
-    retry["requestState"] = asked["requestState"].clone();
-    retry["inputResponses"] = json!({"q1": {"action": "accept", "content": {"name": "n"}}});
+    let asked = host.request_as("tools/call", who_is_it(), &declared).await;
     service.move_to(&mut host.0, 1).await;
-    let done = host.request_as("tools/call", retry, &declared).await;
+    let done = host.request_as("tools/call", answered(&asked), &declared).await;
     assert!(text_of(&done).contains("accept"), "{done}");
     assert_eq!(service.started("a"), 1);
 
@@ -167,7 +190,8 @@ async fn retry_and_result_find_the_replica_that_has_them() {
     let cut = use_tool(&mut host, "b/echo", json!({"text": long})).await;
     let cut = cut.to_string();
     let (_, id) = cut.split_once("dormouse://results/").unwrap_or_else(|| panic!("{cut}"));
-    let id: String = id.chars().take(24).collect();
+    let id: String =
+        id.chars().take_while(|c| *c != '"' && *c != '\\' && !c.is_whitespace()).collect();
     for replica in [0, 1, 2] {
         service.move_to(&mut host.0, replica).await;
         let read = json!({"uri": format!("dormouse://results/{id}")});

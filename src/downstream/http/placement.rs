@@ -17,6 +17,7 @@ use super::{
     sessions::{HttpSession, SessionNumbers},
 };
 use crate::{
+    base::mark_in,
     catalog::Changes,
     downstream::{HostIdentity, Session},
     peer::Peer,
@@ -52,8 +53,14 @@ pub(super) async fn answer_elsewhere(
     posted: Option<&PostedMessages>,
 ) -> Option<Response> {
     let replicas = front.replicas.as_ref()?;
+    if is_forwarded(replicas.keys(), headers) {
+        return None;
+    }
+    if let Some(mark) = named_mark(front, replicas, head, posted) {
+        replicas.look_up(&mark).await;
+    }
     let home = |replicas: &Replicas| home_of(front, replicas, head, posted);
-    if home(replicas) == Home::Here || is_forwarded(replicas.keys(), headers) {
+    if home(replicas) == Home::Here {
         return None;
     }
     let request = ReceivedRequest {
@@ -92,6 +99,27 @@ async fn end_copy(front: &HttpFront, head: &RequestHead) {
     }
 }
 
+/// Returns the mark of the replica that a request needs, if the request names one and is not of a
+/// session that is open here.
+fn named_mark(
+    front: &HttpFront,
+    replicas: &Replicas,
+    head: &RequestHead,
+    posted: Option<&PostedMessages>,
+) -> Option<String> {
+    if let Some(posted) = posted.filter(|posted| posted.is_modern()) {
+        let Some(Message::Request(request)) = posted.messages.first() else { return None };
+        return mark_in(searched(request.params.as_ref()?)).map(str::to_owned);
+    }
+    let id = head.session.as_ref().filter(|id| front.sessions.find(id).is_none())?;
+    Some(SessionTicket::open(replicas.keys(), head.sender.token_hash, id)?.mark)
+}
+
+/// Returns the part of parameters that is searched for marks.
+fn searched(params: &Raw) -> &[u8] {
+    &params.as_bytes()[..params.as_bytes().len().min(MAX_SEARCHED_BYTES)]
+}
+
 fn home_of(
     front: &HttpFront,
     replicas: &Replicas,
@@ -102,9 +130,8 @@ fn home_of(
         let request = posted.and_then(|posted| posted.messages.first());
         let Some(Message::Request(request)) = request else { return Home::Here };
         let Some(params) = &request.params else { return Home::Here };
-        let searched = &params.as_bytes()[..params.as_bytes().len().min(MAX_SEARCHED_BYTES)];
-        let named =
-            replicas.find(|other| memchr::memmem::find(searched, other.as_bytes()).is_some());
+        let params = searched(params);
+        let named = replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some());
         return named.map_or(Home::Here, Home::At);
     }
     let Some(id) = &head.session else { return Home::Here };

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listening, proxied, run as runToEnd } from "./programs.mjs";
+import { canReplicate, replicated } from "./replicas.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const packages = join(here, "..", "node_modules");
@@ -44,6 +45,16 @@ const columns = {
   wrapped: () =>
     listening(dormouse, ["--http", "127.0.0.1:0", "--surface", "direct", "--", fixture, onStdio]),
 };
+if (canReplicate) {
+  columns.replicas = async () => {
+    // Each replica has processes of its own, and the suites expect one server.
+    const server = await listening(fixture, [onHttp]);
+    const service = await replicated(dormouse, scratch, { url: server.url });
+    return { url: service.url, end: () => service.end().then(server.end) };
+  };
+} else {
+  console.log("not tested: replicas, since scripts/services has not been run");
+}
 
 /** Runs a suite; resolves with the status of each check, by "scenario/check". */
 async function run(suite, url, output) {

@@ -1,0 +1,38 @@
+//! Marks, by which the replicas of a service recognize the ids that each of them has made.
+
+use super::random_token;
+
+/// The begin of all marks. The rest is random.
+const PREFIX: &str = "dm-";
+/// Number of random bytes. Two processes must not have the same ones.
+const RANDOM_BYTES: usize = 9;
+/// Number of characters of a mark. Four of base64 encode three bytes.
+const MARK_CHARS: usize = PREFIX.len() + RANDOM_BYTES.div_ceil(3) * 4;
+
+/// Returns a mark that no other process has.
+pub(crate) fn new_mark() -> String {
+    format!("{PREFIX}{}", random_token::<RANDOM_BYTES>())
+}
+
+/// Returns the first text that looks like a mark.
+pub(crate) fn mark_in(text: &[u8]) -> Option<&str> {
+    let is_mark_char = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    memchr::memmem::find_iter(text, PREFIX).find_map(|at| {
+        let mark = text.get(at..at + MARK_CHARS)?;
+        mark.iter().all(is_mark_char).then(|| str::from_utf8(mark).ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mark_is_found_in_any_text() {
+        let mark = new_mark();
+        assert_eq!(mark.len(), MARK_CHARS);
+        let text = format!(r#"{{"a": "dm-short", "requestState": "{mark}rest"}}"#);
+        assert_eq!(mark_in(text.as_bytes()), Some(&*mark));
+        assert_eq!((mark_in(b"dm-"), mark_in(b"a text without one")), (None, None));
+    }
+}
