@@ -21,8 +21,10 @@ fn without_hosts() -> Raw {
 
 /// Returns the union of the capabilities of all hosts that may use an instance.
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
-    // The hosts of a pool come and go.
-    if fleet.settings().launch.wrapping == Wrapping::Pooled {
+    // The hosts of a pool come and go, and so do those of a service of several replicas.
+    let settings = fleet.settings();
+    let is_service = settings.store.store.is_some() && instance.owner.is_none();
+    if is_service || settings.launch.wrapping == Wrapping::Pooled {
         return without_hosts();
     }
     let hosts = fleet.hosts_of(instance);
