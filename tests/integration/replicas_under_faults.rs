@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -11,6 +12,7 @@ use std::{
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{
@@ -172,7 +174,8 @@ struct Parts {
 }
 
 impl Parts {
-    async fn start() -> Option<Self> {
+    /// Starts three replicas, of this build or of another.
+    async fn start(program: Option<&Path>) -> Option<Self> {
         let redis = Redis::start().await?;
         let authority = Arc::new(Authority::start().await);
         let user = User::with_config(&json!({}));
@@ -182,7 +185,7 @@ impl Parts {
         let (is_in, said) = parts.user.log_in().await;
         assert!(is_in, "{said}");
         for port in parts.ports {
-            parts.replicas.push(parts.replica(port));
+            parts.replicas.push(parts.replica(port, program));
         }
         for replica in &parts.replicas {
             replica.logged("sees 2 other replicas").await;
@@ -202,9 +205,13 @@ impl Parts {
         std::fs::rename(written, path).unwrap();
     }
 
-    fn replica(&self, port: u16) -> Program {
+    fn replica(&self, port: u16, program: Option<&Path>) -> Program {
         let address = format!("127.0.0.1:{port}");
-        self.user.proxy().argument("--http").argument(&address).start_service()
+        let proxy = self.user.proxy().argument("--http").argument(&address);
+        match program {
+            Some(program) => proxy.running(program).start_service(),
+            None => proxy.start_service(),
+        }
     }
 
     async fn kill(&mut self, replica: usize) {
@@ -213,7 +220,7 @@ impl Parts {
     }
 
     async fn start_again(&mut self, replica: usize) {
-        self.replicas[replica] = self.replica(self.ports[replica]);
+        self.replicas[replica] = self.replica(self.ports[replica], None);
         self.replicas[replica].logged("sees 2 other replicas").await;
     }
 
@@ -228,6 +235,27 @@ impl Parts {
         }
         found
     }
+}
+
+fn start_hosts(nginx: &Balancer) -> (Arc<Ledger>, Vec<JoinHandle<()>>) {
+    let ledger = Arc::new(Ledger::default());
+    let client = http_client();
+    let start = |number| {
+        let (url, client, ledger) = (nginx.url("/mcp"), client.clone(), ledger.clone());
+        tokio::spawn(Caller { number, url, client, session: None, ledger }.run())
+    };
+    let callers = (0..HOSTS).map(start).collect();
+    (ledger, callers)
+}
+
+/// Waits for the last answers of the hosts, of which none may be wrong.
+async fn end_hosts(ledger: &Ledger, callers: Vec<JoinHandle<()>>) {
+    ledger.is_over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.expect("it has not panicked");
+    }
+    let wrong = ledger.wrong.lock().unwrap();
+    assert!(wrong.is_empty(), "{} wrong answers: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
 }
 
 /// Lets parts of the service fail, one after the other, while the hosts go on.
@@ -259,19 +287,38 @@ async fn break_everything(parts: &mut Parts, ledger: &Ledger) {
     ledger.more(500).await;
 }
 
+/// An earlier build of dormouse, if there is one: the replicas that are replaced are of this build.
+const EARLIER: &str = "DORMOUSE_EARLIER";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
-    let Some(mut parts) = Parts::start().await else { return };
+async fn replicas_are_replaced_one_by_one_and_no_call_is_lost() {
+    let earlier = std::env::var_os(EARLIER).map(PathBuf::from);
+    let Some(mut parts) = Parts::start(earlier.as_deref()).await else { return };
     let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
     let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
-    let ledger = Arc::new(Ledger::default());
-    let client = http_client();
-    let callers: Vec<_> = (0..HOSTS)
-        .map(|number| {
-            let (url, client, ledger) = (nginx.url("/mcp"), client.clone(), ledger.clone());
-            tokio::spawn(Caller { number, url, client, session: None, ledger }.run())
-        })
-        .collect();
+    let (ledger, callers) = start_hosts(&nginx);
+    ledger.more(1000).await;
+    for replica in [0, 1, 2] {
+        parts.replicas[replica].signal(Signal::SIGTERM);
+        assert_eq!(parts.replicas[replica].exit().await, Some(0));
+        ledger.more(300).await;
+        parts.start_again(replica).await;
+        ledger.more(300).await;
+    }
+    end_hosts(&ledger, callers).await;
+    let lost = ledger.lost.lock().unwrap();
+    assert!(lost.is_empty(), "{lost:?}");
+    let executions = parts.executions();
+    assert!(executions.values().all(|times| *times == 1), "a call was run twice");
+    eprintln!("{} calls answered, none lost", ledger.answered.lock().unwrap().len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
+    let Some(mut parts) = Parts::start(None).await else { return };
+    let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
+    let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
+    let (ledger, callers) = start_hosts(&nginx);
     let authority = parts.authority.clone();
     let expiring = AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
@@ -280,14 +327,9 @@ async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
         }
     }));
     break_everything(&mut parts, &ledger).await;
-    ledger.is_over.store(true, Ordering::Relaxed);
-    for caller in callers {
-        caller.await.expect("it has not panicked");
-    }
+    end_hosts(&ledger, callers).await;
     drop(expiring);
 
-    let wrong = ledger.wrong.lock().unwrap();
-    assert!(wrong.is_empty(), "{} wrong answers: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
     let (answered, lost) = (ledger.answered.lock().unwrap(), ledger.lost.lock().unwrap());
     let executions = parts.executions();
     assert!(executions.values().all(|times| *times == 1), "a call was run twice");

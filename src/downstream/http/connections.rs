@@ -17,6 +17,7 @@ use axum::{
     http::StatusCode,
     response::IntoResponse as _,
 };
+use futures_util::FutureExt as _;
 use http_body::{Frame, SizeHint};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -41,6 +42,10 @@ use crate::base::Lock;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of requests at once on one connection of HTTP/2.
 const MAX_STREAMS: u32 = 200;
+/// Time in which a connection that was just opened may send its first request when dormouse ends.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
+/// Maximum number of connections that are accepted when dormouse has been asked to end.
+const MAX_LAST_CONNECTIONS: usize = 1024;
 /// Delay after connections could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Limit of connections, however many file descriptors are available.
@@ -60,6 +65,14 @@ pub(crate) async fn serve(
 ) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
+    let begin = |stream: TcpStream| {
+        // Without Nagle's algorithm, small answers leave at once. On failure they are only slower.
+        let _ = stream.set_nodelay(true);
+        if let Some(admitted) = connections.clone().admit() {
+            let served = Served { router: router.clone(), admitted, tasks: tasks.clone() };
+            tasks.spawn(served.connect(stream, tls.clone(), stop.clone()));
+        }
+    };
     let mut is_failing = false;
     loop {
         let accepted = tokio::select! {
@@ -69,13 +82,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 is_failing = false;
-                // Without Nagle's algorithm, small answers leave at once. On failure they are only
-                // slower.
-                let _ = stream.set_nodelay(true);
-                if let Some(admitted) = connections.clone().admit() {
-                    let served = Served { router: router.clone(), admitted, tasks: tasks.clone() };
-                    tasks.spawn(served.connect(stream, tls.clone(), stop.clone()));
-                }
+                begin(stream);
             }
             // The client has already closed the connection.
             Err(error) if is_connection_error(&error) => {}
@@ -88,6 +95,13 @@ pub(crate) async fn serve(
             }
         }
     }
+    // The system has accepted these already: their hosts would not know whether a request was read.
+    for _ in 0..MAX_LAST_CONNECTIONS {
+        let Some(Ok((stream, _))) = listener.accept().now_or_never() else { break };
+        begin(stream);
+    }
+    // From now on, hosts are refused, and a balancer asks another replica.
+    drop(listener);
     tasks.close();
     tasks.wait().await;
 }
@@ -139,7 +153,10 @@ impl Served {
         let greeted: Result<io::Result<_>, _> = tokio::select! {
             greeted = tokio::time::timeout(HEAD_TIMEOUT, greeting) => greeted,
             () = unwanted.cancelled() => return,
-            () = stop.cancelled() => return,
+            () = async {
+                stop.cancelled().await;
+                tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
+            } => return,
         };
         // A connection that says nothing, or something else, is closed.
         match greeted {
@@ -188,7 +205,12 @@ impl Served {
                 // A request has arrived in the meantime.
                 connection.as_mut().graceful_shutdown();
             }
-            () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = async {
+                stop.cancelled().await;
+                // Its request may be on the way, and a balancer sends no request twice.
+                let used = admitted.slot.used.cancelled();
+                let _ = tokio::time::timeout(FIRST_REQUEST_TIMEOUT, used).await;
+            } => connection.as_mut().graceful_shutdown(),
         }
         let _ = connection.await;
     }
@@ -200,6 +222,7 @@ async fn answer(
     slot: Arc<ConnectionSlot>,
     request: hyper::Request<Incoming>,
 ) -> Result<hyper::Response<TrackedResponseBody>, Infallible> {
+    slot.used.cancel();
     let is_surplus = slot.is_surplus;
     let busy = TrackedRequest::new(slot);
     let request = request.map(|body| Body::new(busy.count_when_complete(body)));
@@ -251,6 +274,8 @@ struct ConnectionSlot {
     requests: Lock<usize>,
     /// Cancelled when the connection has to make room.
     unwanted: CancellationToken,
+    /// Cancelled at the first request.
+    used: CancellationToken,
 }
 
 impl Connections {

@@ -62,6 +62,8 @@ pub(super) async fn forward(
 ) -> Result<Response, NotReached> {
     static CLIENT: LazyLock<Option<Client>> = LazyLock::new(|| {
         let client = http_client_builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
+        // A request on a connection that is kept open would be lost if the replica has just ended.
+        let client = client.pool_max_idle_per_host(0);
         client.redirect(reqwest::redirect::Policy::none()).build().ok()
     });
     let (Some(client), Some(url)) = (CLIENT.as_ref(), &replica.url) else { return Err(NotReached) };
