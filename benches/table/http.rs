@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     contender::{bench_program, config, dormouse, server},
+    replicas::Parts,
     upstream::answer,
 };
 
@@ -82,13 +83,13 @@ fn dormouse_service(servers: &[(String, Value)]) -> Vec<String> {
 }
 
 /// A running program that listens on a URL. The program is stopped on drop.
-struct Service {
+pub struct Service {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Service {
-    fn start(command: &[String]) -> Self {
+    pub fn start(command: &[String]) -> Self {
         let mut child = Command::new(&command[0])
             .args(&command[1..])
             .stdin(Stdio::null())
@@ -123,12 +124,36 @@ pub struct HttpClient {
     body: Vec<u8>,
     last_id: u64,
     tool: &'static str,
+    is_modern: bool,
     // Declared after the connections, so that the connections are closed first.
     services: Vec<Service>,
+    /// Programs around the services.
+    parts: Option<Parts>,
 }
 
 impl HttpClient {
     fn connect(url: &str, services: Vec<Service>) -> Self {
+        let mut client = Self::unconnected(url, services);
+        client.shake_hands();
+        client
+    }
+
+    /// Connects a client of 2026-07-28, which needs no session.
+    pub fn modern(url: &str, services: Vec<Service>) -> Self {
+        let mut client = Self::unconnected(url, services);
+        client.is_modern = true;
+        client.head.push_str("mcp-protocol-version: 2026-07-28\r\n");
+        client.tool = "server-1__echo";
+        client.round_trip();
+        client
+    }
+
+    /// Keeps programs around the services until the client ends.
+    pub fn keep(&mut self, parts: Parts) {
+        self.parts = Some(parts);
+    }
+
+    fn unconnected(url: &str, services: Vec<Service>) -> Self {
         let (address, path) =
             url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a URL");
         let open = || {
@@ -141,10 +166,9 @@ impl HttpClient {
             "POST /{path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream\r\n"
         );
-        let tool = "echo";
-        let mut client = Self { connections, head, body: Vec::new(), last_id: 0, tool, services };
-        client.shake_hands();
-        client
+        let (tool, is_modern, parts) = ("echo", false, None);
+        let (body, last_id) = Default::default();
+        Self { connections, head, body, last_id, tool, is_modern, services, parts }
     }
 
     fn shake_hands(&mut self) {
@@ -164,7 +188,15 @@ impl HttpClient {
 
     fn call(&self) -> String {
         let arguments = json!({"path": "/tmp/some/file.txt", "limit": 10});
-        json!({"name": self.tool, "arguments": arguments}).to_string()
+        let mut call = json!({"name": self.tool, "arguments": arguments});
+        if self.is_modern {
+            call["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        call.to_string()
     }
 
     /// Makes one call, and returns the time that it took.
@@ -204,7 +236,13 @@ impl HttpClient {
         let id = self.last_id;
         let body =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
+        let named = if self.is_modern {
+            format!("mcp-method: {method}\r\nmcp-name: {}\r\n", self.tool)
+        } else {
+            String::new()
+        };
+        let head = &self.head;
+        let request = format!("{head}{named}content-length: {}\r\n\r\n{body}", body.len());
         let stream = self.connections[connection].get_mut();
         stream.write_all(request.as_bytes()).expect("it reads");
     }
@@ -216,6 +254,7 @@ impl HttpClient {
         while !headers.ends_with("\r\n\r\n") {
             assert!(stream.read_line(&mut headers).expect("text") > 0, "the contender hung up");
         }
+        headers.make_ascii_lowercase();
         let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length = length.expect("a length").trim().parse().expect("a number");
         self.body.resize(length, 0);
@@ -228,6 +267,7 @@ impl Drop for HttpClient {
     fn drop(&mut self) {
         self.connections.clear();
         self.services.clear();
+        self.parts = None;
     }
 }
 

@@ -12,6 +12,7 @@ mod http;
 mod policy;
 mod process;
 mod relay;
+mod replicas;
 mod report;
 mod rows;
 mod scripts;

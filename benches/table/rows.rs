@@ -14,6 +14,7 @@ use crate::{
     daemon, homes,
     http::HttpContender,
     policy, process,
+    replicas::ReplicaContender,
     report::{TableRow, as_json, median, print},
     scripts, search, telemetry,
 };
@@ -26,7 +27,7 @@ pub type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 type MeasureRows = fn(AddRow<'_>);
 
 /// The groups of rows, each with the name that selects it on the command line.
-const ROW_GROUPS: [(&str, MeasureRows); 19] = [
+const ROW_GROUPS: [(&str, MeasureRows); 20] = [
     ("start", start),
     ("idle", idle),
     ("known", known_catalogs),
@@ -37,6 +38,7 @@ const ROW_GROUPS: [(&str, MeasureRows); 19] = [
     ("memory", memory_of_large_results),
     ("waking", waking),
     ("http", over_http),
+    ("replicas", replicas),
     ("search", search),
     ("daemon", daemon::costs),
     ("daemon-memory", daemon::memory),
@@ -413,6 +415,52 @@ fn over_http(add: AddRow<'_>) {
             0.7,
             " × reverse proxy",
             json!({"calls/s": shown(&throughput)}),
+        ));
+    }
+}
+
+/// Compares one replica with services of more parts, in the same rounds.
+fn replicas(add: AddRow<'_>) {
+    const CALLS: usize = 6_400;
+    let all = ReplicaContender::ALL;
+    let mut latency: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    let mut throughput: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    let mut clients: Vec<_> = all.iter().map(|who| (*who, who.connect())).collect();
+    for round in 0..=ROUNDS {
+        for (who, client) in &mut clients {
+            let one = median((0..500).map(|_| micros(client.round_trip())).collect());
+            #[expect(clippy::cast_precision_loss, reason = "a small number")]
+            let many = CALLS as f64 / client.call_many(CALLS).as_secs_f64();
+            // The first round only warms up.
+            if round > 0 {
+                latency.entry(who.name()).or_default().push(one);
+                throughput.entry(who.name()).or_default().push(many);
+            }
+        }
+    }
+    let baseline = ReplicaContender::One;
+    for (who, than, bar) in [
+        (ReplicaContender::OneWithStore, baseline, 0.9),
+        (ReplicaContender::OneBehindNginx, baseline, 0.1),
+        (ReplicaContender::ThreeBehindNginx, ReplicaContender::OneBehindNginx, 0.5),
+        (ReplicaContender::ThreeWithoutTheirStore, ReplicaContender::ThreeBehindNginx, 0.9),
+    ] {
+        let pairs = throughput[who.name()].iter().zip(&throughput[than.name()]);
+        let ratio = median(pairs.map(|(ours, theirs)| ours / theirs).collect());
+        let shown = |figures: &HashMap<&'static str, Vec<f64>>, who: ReplicaContender| {
+            json!(median(figures[who.name()].clone()).round())
+        };
+        let detail = json!({
+            "calls/s": [shown(&throughput, who), shown(&throughput, than)],
+            "µs": [shown(&latency, who), shown(&latency, than)],
+        });
+        let unit = format!(" × {}", than.name());
+        add(TableRow::at_least(
+            format!("calls a second, {}", who.name()),
+            ratio,
+            bar,
+            &unit,
+            detail,
         ));
     }
 }

@@ -25,7 +25,7 @@ async fn run(command: &mut Command) -> Option<(bool, String)> {
             Some((status.success(), said))
         }
         Err(error) => {
-            not_tested(format!("{:?}: {error}", command.as_std().get_program()));
+            not_tested(format!("{}: {error}", command.as_std().get_program().display()));
             None
         }
     }

@@ -80,10 +80,6 @@ fn echoed_by(result: &Value) -> String {
     call["arguments"]["text"].as_str().unwrap().to_owned()
 }
 
-fn echoed(text: &str, version: &str) -> Result<(String, String), String> {
-    Ok((text.to_owned(), version.to_owned()))
-}
-
 #[tokio::test]
 async fn hosts_choose_their_version_of_http_with_and_without_tls() {
     if !has_curl().await {
@@ -106,7 +102,8 @@ async fn hosts_choose_their_version_of_http_with_and_without_tls() {
         (&over_tls, [&trusted[..], &["--http2"]].concat(), "2"),
     ] {
         let host = Curl::to(program, &options).await;
-        assert_eq!(host.echo("hello").await, echoed("hello", version), "{options:?}");
+        let echoed = host.echo("hello").await.unwrap();
+        assert_eq!(echoed, ("hello".to_owned(), version.to_owned()), "{options:?}");
     }
     let strange = Curl::to(&plain, &["--http2-prior-knowledge", "--header", "host: evil"]).await;
     let refused = strange.echo("hello").await.unwrap_err();
