@@ -144,7 +144,8 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// Returns the URL with this scheme for an address such as `:8080` or `127.0.0.1:8080`. A URL is returned unchanged.
+/// Returns the URL with this scheme for an address such as `:8080` or `127.0.0.1:8080`. A URL is
+/// returned unchanged.
 fn url(scheme: &str, address: &str) -> Result<String, UsageError> {
     let wrong = || {
         let message = format!("{address:?} is not an address that apps can reach: write HOST:PORT");
