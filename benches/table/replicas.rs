@@ -105,7 +105,8 @@ impl Parts {
         let (port, directory) = (free_port(), self.directory());
         let mut text = include_str!("../../deploy/nginx.conf")
             .replace("/tmp", &directory.display().to_string())
-            .replace("listen 8080", &format!("listen 127.0.0.1:{port}"));
+            .replace("listen 8080", &format!("listen 127.0.0.1:{port}"))
+            .replace("access_log off;", "access_log off; keepalive_requests 1000000;");
         for number in 1..=3 {
             let line = format!("        server dormouse-{number}:8080 max_fails=0;\n");
             let address = services.get(number - 1).map(|service| {

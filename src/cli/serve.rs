@@ -166,8 +166,11 @@ async fn join(
 /// Returns the replicas that share a store, of which this process is one.
 fn replicas_of(shared: &SharedStores, fleet: &Fleet, address: SocketAddr) -> Arc<Replicas> {
     let named = fleet.settings().store.replica_url.clone();
-    // An address of all interfaces is none that others can connect to.
-    let own = (!address.ip().is_unspecified()).then(|| format!("http://{address}"));
+    // An address of all interfaces is none that others can connect to, and a certificate is for a
+    // name.
+    let has_name = fleet.settings().http.listening.certificate.is_some();
+    let is_reachable = !address.ip().is_unspecified() && !has_name;
+    let own = is_reachable.then(|| format!("http://{address}"));
     Replicas::new(shared, fleet.operator().mark().to_owned(), named.or(own))
 }
 

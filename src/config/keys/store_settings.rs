@@ -32,8 +32,8 @@ pub struct StoreSettings {
     #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
     pub store_certificates: Option<PathBuf>,
     /// The address at which other machines with the same `store` reach this one, such as
-    /// `http://10.0.0.5:8080`; by default the one that it listens on. Requests that only this
-    /// machine can answer are forwarded there.
+    /// `http://10.0.0.5:8080`; by default the one that it listens on, unless it has a
+    /// `certificate`. Requests that only this machine can answer are forwarded there.
     #[schemars(extend("x-class" = AT_NEXT_START.expanded()))]
     pub replica_url: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! Serves hosts and operators over HTTP, from the start to the end.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use tokio::net::TcpListener;
@@ -15,6 +15,9 @@ use super::{
     routes::router,
 };
 use crate::{proxy::Fleet, store::Replicas};
+
+/// Maximum time in which the work of sessions ends that were ended.
+const SESSIONS_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The routes over HTTP, and the access to them.
 pub(crate) struct HttpRoutes {
@@ -92,6 +95,6 @@ pub(crate) async fn serve(
     drop(following);
     front.sessions.end_all().await;
     front.tasks.close();
-    let _ = tokio::time::timeout(drain_timeout, front.tasks.wait()).await;
+    let _ = tokio::time::timeout(SESSIONS_TIMEOUT, front.tasks.wait()).await;
     served.map_err(io::Error::other)
 }
