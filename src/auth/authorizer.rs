@@ -2,6 +2,7 @@
 //! and renewed once however many requests and processes need them.
 
 mod renewal;
+mod renewal_doubt;
 mod token_cell;
 
 use std::{
@@ -22,6 +23,7 @@ use crate::{
     config::Grant,
     wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
+use renewal_doubt::RenewalDoubt;
 use token_cell::{CurrentCredential, LOGIN_EXPIRED, TokenCell};
 
 /// Supplies the credentials for one server's requests.
@@ -33,6 +35,7 @@ pub(super) struct Authorizer {
     store: Arc<LoginStore>,
     tasks: TaskTracker,
     token: TokenCell,
+    doubt: RenewalDoubt,
     /// The update in progress, which all requests share.
     update: Lock<Option<SharedUpdate>>,
 }
@@ -77,6 +80,7 @@ impl Authorizer {
             store,
             tasks,
             token,
+            doubt: RenewalDoubt::default(),
             update,
         })
     }

@@ -101,6 +101,9 @@ pub(super) struct LoginLifetime {
     /// True if dormouse can get a new token without the user.
     pub(super) is_renewable: bool,
     pub(super) is_usable: bool,
+    /// The number of renewals since the user has logged in.
+    #[serde(default)]
+    pub(super) renewals: u64,
 }
 
 impl LoginFacts {
@@ -177,6 +180,13 @@ impl Credential {
         let obtained_at =
             UNIX_EPOCH.checked_add(Duration::from_secs(self.facts.lifetime.obtained_at))?;
         SystemTime::now().duration_since(obtained_at).ok()
+    }
+
+    /// Returns whether this is a renewal of another state of the same login.
+    pub(super) fn is_renewal_of(&self, other: &Self) -> bool {
+        let (own, other) = (&self.facts, &other.facts);
+        own.grant.login_id == other.grant.login_id
+            && own.lifetime.renewals > other.lifetime.renewals
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {

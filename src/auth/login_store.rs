@@ -327,6 +327,7 @@ mod tests {
                 expires_at: Some(2),
                 is_renewable: true,
                 is_usable: true,
+                renewals: 0,
             },
         };
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
@@ -514,6 +515,7 @@ mod tests {
                 expires_at: Some(1_795_515_068),
                 is_renewable: true,
                 is_usable: true,
+                renewals: 0,
             },
         };
         assert_eq!(facts, expected);

@@ -14,10 +14,10 @@ pub(crate) fn new_mark() -> String {
     format!("{PREFIX}{}", random_token::<RANDOM_BYTES>())
 }
 
-/// Returns the first text that looks like a mark.
-pub(crate) fn mark_in(text: &[u8]) -> Option<&str> {
+/// Returns the texts that look like marks. Other texts may look like one.
+pub(crate) fn marks_in(text: &[u8]) -> impl Iterator<Item = &str> {
     let is_mark_char = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    memchr::memmem::find_iter(text, PREFIX).find_map(|at| {
+    memchr::memmem::find_iter(text, PREFIX).filter_map(move |at| {
         let mark = text.get(at..at + MARK_CHARS)?;
         mark.iter().all(is_mark_char).then(|| str::from_utf8(mark).ok())?
     })
@@ -32,7 +32,9 @@ mod tests {
         let mark = new_mark();
         assert_eq!(mark.len(), MARK_CHARS);
         let text = format!(r#"{{"a": "dm-short", "requestState": "{mark}rest"}}"#);
-        assert_eq!(mark_in(text.as_bytes()), Some(&*mark));
-        assert_eq!((mark_in(b"dm-"), mark_in(b"a text without one")), (None, None));
+        assert_eq!(marks_in(text.as_bytes()).collect::<Vec<_>>(), [&*mark]);
+        let text = format!("dm-verity-device-x {mark}");
+        assert_eq!(marks_in(text.as_bytes()).last(), Some(&*mark), "a false one is before it");
+        assert_eq!(marks_in(b"dm- and a text without one").count(), 0);
     }
 }

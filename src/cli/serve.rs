@@ -42,7 +42,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         certificate: certificate.map(Certificate::read).transpose()?,
         http,
     };
-    let runtime = runtime_of_service(listening.threads)?;
+    let threads = if transports.http.is_some() { listening.threads } else { 1 };
+    let runtime = runtime_of_service(threads)?;
     let stores = StateStores::of(&parsed.config.settings)?;
     let file = source.as_ref().map(|source| &source.file);
     let kept = KeptState {

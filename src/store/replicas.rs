@@ -56,8 +56,9 @@ pub(crate) enum Home {
 
 /// This replica, and the others as they were last seen.
 ///
-/// The list is read from the store at intervals, and never on the path of a request. While the
-/// store cannot be used, the last list is kept.
+/// The list is read from the store at intervals, and not on the path of a request; one record is, if
+/// a request names a replica that is not in the list. While the store cannot be used, the last list
+/// is kept.
 #[derive(Debug)]
 pub(crate) struct Replicas {
     mark: String,
@@ -174,21 +175,23 @@ impl Replicas {
             let missing = self.missing.lock();
             missing.contains(mark) || missing.len() >= MAX_MISSING
         };
-        if is_known || is_missing {
+        if is_known || is_missing || self.health.outage().is_some() {
             return;
         }
         let (this, wanted) = (self.clone(), mark.to_owned());
-        let found = run_blocking(move || this.read(&wanted)).await.flatten();
-        let is_reachable = |it: &Replica| !self.unreachable.lock().contains_key(&it.mark);
-        match found.filter(is_reachable) {
-            Some(found) => {
-                let mut others = self.others.lock();
-                others.retain(|(other, _)| other.mark != found.mark);
-                others.push((found, Instant::now()));
-            }
-            None => {
-                self.missing.lock().insert(mark.to_owned());
-            }
+        let Some(found) = run_blocking(move || this.read(&wanted)).await.flatten() else {
+            self.missing.lock().insert(mark.to_owned());
+            return;
+        };
+        let unreachable = self.unreachable.lock().get(mark).copied();
+        if unreachable.is_some_and(|beat| found.beat <= beat) {
+            return;
+        }
+        let mut others = self.others.lock();
+        // The regular reading may have been faster.
+        if others.iter().all(|(other, _)| other.mark != found.mark) {
+            others.push((found, Instant::now()));
+            log_count(others.len());
         }
     }
 
@@ -208,7 +211,7 @@ impl Replicas {
         let reachable = read.into_iter().filter(|it| !unreachable.contains_key(&it.mark));
         others.extend(reachable.map(|it| (it, now)));
         if others.len() != was {
-            tracing::info!("sees {}", counted(others.len(), "other replica"));
+            log_count(others.len());
         }
     }
 
@@ -247,6 +250,10 @@ impl Replicas {
             None => Home::Here,
         }
     }
+}
+
+fn log_count(others: usize) {
+    tracing::info!("sees {}", counted(others, "other replica"));
 }
 
 /// Returns the weight of a replica for a key (rendezvous hashing): the one with the highest weight

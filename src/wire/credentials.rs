@@ -110,7 +110,7 @@ pub(crate) enum CredentialError {
     /// A later try may succeed.
     #[error("cannot use the login now: {0}")]
     Unavailable(String),
-    /// The store of logins cannot be used.
+    /// The store of logins cannot be used, or may not have the newest state.
     #[error("cannot use the login now: {0}")]
     StoreOutage(String),
     /// No user can log in from here.

@@ -110,6 +110,32 @@ async fn token_that_expires_while_the_store_has_lost_the_login_is_renewed() {
 }
 
 #[tokio::test]
+async fn newest_token_survives_the_loss_of_the_store() {
+    let Some(redis) = Redis::start().await else { return };
+    let authority = Authority::start().await;
+    let (one, other) = (machine(&redis, &authority), machine(&redis, &authority));
+    assert!(one.log_in().await.0);
+    let (mut one, mut other) = (one.host().await, other.host().await);
+    for host in [&mut one, &mut other] {
+        assert_eq!(host.use_g().await, "ordinary");
+    }
+    authority.expire_tokens();
+    assert_eq!(one.use_g().await, "ordinary");
+    // The other machine has the token before the renewal, and its refresh token was used.
+    redis.command(&["FLUSHALL"]).await;
+    let answered = other.use_g();
+    tokio::pin!(answered);
+    let text = loop {
+        tokio::select! {
+            text = &mut answered => break text,
+            text = one.use_g() => assert_eq!(text, "ordinary"),
+        }
+    };
+    assert_eq!(text, "ordinary");
+    assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+}
+
+#[tokio::test]
 async fn store_is_used_again_after_something_else_had_its_address() {
     let Some(mut redis) = Redis::start().await else { return };
     let authority = Authority::start().await;

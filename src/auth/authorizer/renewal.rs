@@ -7,7 +7,9 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::time::Instant;
 
 use super::{
-    Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED, store_error,
+    Authorizer, LoginUpdate, NEW_TOKEN_REFUSED, TOKEN_REFUSED,
+    renewal_doubt::{LOST_PATIENCE, MISSING_PATIENCE, REJECTED_PATIENCE},
+    store_error,
     token_cell::{LOGIN_EXPIRED, LOGIN_INVALID, TRIAL_TIMEOUT},
     unavailable,
 };
@@ -28,6 +30,11 @@ use crate::{
     store::StoredVersion,
     wire::credentials::{Authorization, Challenge, CredentialError},
 };
+
+/// Returns the error of a login whose newest state another replica may have.
+fn in_doubt() -> CredentialError {
+    CredentialError::StoreOutage("the store may not have the newest token".to_owned())
+}
 
 /// Time after which a store that could not be used is asked again.
 const STORE_RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -51,7 +58,7 @@ impl Authorizer {
         match work {
             LoginUpdate::Read => {
                 let version = self.stored_version().await?;
-                let kept = self.read().await?;
+                let kept = self.read_newest().await?;
                 self.token.set(kept, version);
                 Ok(())
             }
@@ -130,9 +137,29 @@ impl Authorizer {
                 self.save_granted(&lock, login).await;
                 Ok(())
             }
-            Some(login) if login.can_be_renewed() => self.renew(&lock, login, is_refused).await,
+            Some(login) if login.can_be_renewed() => {
+                let shown = login.authorization();
+                if self.store.loses_logins() && version == StoredVersion::default() {
+                    self.doubt.begin(shown.clone(), LOST_PATIENCE);
+                }
+                if self.doubt.holds(shown.as_ref()) {
+                    return Err(in_doubt());
+                }
+                self.renew(&lock, login, is_refused).await
+            }
+            None if self.may_be_lost(version) => Err(in_doubt()),
             kept => Err(self.cannot_renew(kept, version)),
         }
+    }
+
+    /// Returns whether the store may have lost a login that other replicas have. A login that there
+    /// never was is waited for once.
+    fn may_be_lost(&self, version: StoredVersion) -> bool {
+        let is_possible = self.store.loses_logins() && version == StoredVersion::default();
+        if is_possible {
+            self.doubt.begin(None, MISSING_PATIENCE);
+        }
+        is_possible && self.doubt.holds(None)
     }
 
     /// Returns the error for a refusal that may be temporary; where users can log in, it also names
@@ -203,6 +230,13 @@ impl Authorizer {
         let server = &self.target.name;
         let is_of_config = login.facts.client.redirect_uri.is_none();
         let is_over = is_refused || login.is_expired(SystemTime::now());
+        if matches!(error, TokenError::Rejected(_))
+            && self.store.loses_logins()
+            && self.doubt.begin(login.authorization(), REJECTED_PATIENCE)
+        {
+            tracing::warn!(server, %error, "waiting for a replica that may have the new token");
+            return Err(in_doubt());
+        }
         let lost = match &error {
             TokenError::Failed(why) => {
                 tracing::warn!(server, %error, "cannot renew the login now");
@@ -322,8 +356,21 @@ impl Authorizer {
     ) -> Result<Option<Credential>, CredentialError> {
         match self.token.unsaved_login(version) {
             Some(newer) => Ok(Some(newer)),
-            None => self.read().await,
+            None => self.read_newest().await,
         }
+    }
+
+    /// Returns the stored login, or the one in memory if that is newer: a store that had lost it may
+    /// have got an older state from another replica.
+    async fn read_newest(&self) -> Result<Option<Credential>, CredentialError> {
+        let kept = self.read().await?;
+        let is_newer =
+            |known: &Credential| kept.as_ref().is_some_and(|kept| known.is_renewal_of(kept));
+        let newer = self.token.kept_through_loss().filter(is_newer);
+        if newer.is_some() {
+            self.token.note_saved(false);
+        }
+        Ok(newer.or(kept))
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {

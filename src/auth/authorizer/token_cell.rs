@@ -211,6 +211,11 @@ impl TokenCell {
         }
     }
 
+    /// Returns the login in memory, if it survives a loss of the store.
+    pub(super) fn kept_through_loss(&self) -> Option<Credential> {
+        self.token().filter(|_| self.survives_loss).map(|token| token.login.clone())
+    }
+
     /// Records whether the current login is also the stored one.
     pub(super) fn note_saved(&self, is_saved: bool) {
         self.state.lock().is_unsaved = !is_saved;

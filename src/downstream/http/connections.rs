@@ -17,7 +17,6 @@ use axum::{
     http::StatusCode,
     response::IntoResponse as _,
 };
-use futures_util::FutureExt as _;
 use http_body::{Frame, SizeHint};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -43,7 +42,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of requests at once on one connection of HTTP/2.
 const MAX_STREAMS: u32 = 200;
 /// Time in which a connection that was just opened may send its first request when dormouse ends.
-const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
+/// Another replica that forwards a request may be busy.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of connections that are accepted when dormouse has been asked to end.
 const MAX_LAST_CONNECTIONS: usize = 1024;
 /// Delay after connections could not be accepted.
@@ -95,15 +95,25 @@ pub(crate) async fn serve(
             }
         }
     }
-    // The system has accepted these already: their hosts would not know whether a request was read.
-    for _ in 0..MAX_LAST_CONNECTIONS {
-        let Some(Ok((stream, _))) = listener.accept().now_or_never() else { break };
-        begin(stream);
-    }
-    // From now on, hosts are refused, and a balancer asks another replica.
-    drop(listener);
+    last_connections(listener).into_iter().for_each(begin);
     tasks.close();
     tasks.wait().await;
+}
+
+/// Closes the socket, and returns the connections that the system has accepted already: their hosts
+/// would not know whether a request was read. From now on, hosts are refused, and a balancer asks
+/// another replica.
+fn last_connections(listener: TcpListener) -> Vec<TcpStream> {
+    // The runtime only knows of those that it was told of.
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let waiting = std::iter::from_fn(|| listener.accept().ok()).take(MAX_LAST_CONNECTIONS);
+    let waiting: Vec<_> = waiting.map(|(stream, _)| stream).collect();
+    drop(listener);
+    let adopted = waiting.into_iter().map(|stream| {
+        stream.set_nonblocking(true)?;
+        TcpStream::from_std(stream)
+    });
+    adopted.filter_map(Result::ok).collect()
 }
 
 fn is_connection_error(error: &io::Error) -> bool {
@@ -198,6 +208,7 @@ impl Served {
             biased;
             // The connection is over, however it ended.
             _ = connection.as_mut() => return,
+            () = is_unused_for(HEAD_TIMEOUT, &admitted.slot.used) => return,
             () = admitted.slot.unwanted.cancelled() => {
                 if admitted.slot.is_idle() {
                     return;
@@ -213,6 +224,13 @@ impl Served {
             } => connection.as_mut().graceful_shutdown(),
         }
         let _ = connection.await;
+    }
+}
+
+/// Waits until a connection has had no request for a time; for ever if it has had one.
+async fn is_unused_for(time: Duration, used: &CancellationToken) {
+    if tokio::time::timeout(time, used.cancelled()).await.is_ok() {
+        std::future::pending::<()>().await;
     }
 }
 

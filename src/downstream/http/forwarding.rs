@@ -13,7 +13,7 @@ use reqwest::Client;
 
 use super::request::refusal;
 use crate::{
-    base::{SealUse, SealingKeys, now_seconds},
+    base::{SealUse, SealingKeys, now_seconds, with_causes},
     store::Replica,
     wire::http_client_builder,
 };
@@ -75,7 +75,11 @@ pub(super) async fn forward(
     match answered {
         Ok(answer) => Ok(passed_on(answer)),
         Err(error) if error.is_connect() => Err(NotReached),
-        Err(_) => Ok(lost()),
+        Err(error) => {
+            let error = with_causes(&error);
+            tracing::warn!(error, "a request was lost with the replica that had it");
+            Ok(lost())
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     sessions::{HttpSession, SessionNumbers},
 };
 use crate::{
-    base::mark_in,
+    base::marks_in,
     catalog::Changes,
     downstream::{HostIdentity, Session},
     peer::Peer,
@@ -30,6 +30,8 @@ use crate::{
 /// Maximum number of bytes of a message that are searched for the mark of another replica.
 const MAX_SEARCHED_BYTES: usize = 1024 * 1024;
 
+/// Maximum number of marks of a message that are looked up.
+const MAX_MARKS: usize = 4;
 /// Interval of the checks whether a replica that is answering is still there.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// All lists of a host.
@@ -56,7 +58,7 @@ pub(super) async fn answer_elsewhere(
     if is_forwarded(replicas.keys(), headers) {
         return None;
     }
-    if let Some(mark) = named_mark(front, replicas, head, posted) {
+    for mark in named_marks(front, replicas, head, posted) {
         replicas.look_up(&mark).await;
     }
     let home = |replicas: &Replicas| home_of(front, replicas, head, posted);
@@ -99,20 +101,22 @@ async fn end_copy(front: &HttpFront, head: &RequestHead) {
     }
 }
 
-/// Returns the mark of the replica that a request needs, if the request names one and is not of a
-/// session that is open here.
-fn named_mark(
+/// Returns the marks of the replicas that a request may need: those in a modern request, or that of
+/// a session which is not open here.
+fn named_marks(
     front: &HttpFront,
     replicas: &Replicas,
     head: &RequestHead,
     posted: Option<&PostedMessages>,
-) -> Option<String> {
+) -> Vec<String> {
     if let Some(posted) = posted.filter(|posted| posted.is_modern()) {
-        let Some(Message::Request(request)) = posted.messages.first() else { return None };
-        return mark_in(searched(request.params.as_ref()?)).map(str::to_owned);
+        let Some(Message::Request(request)) = posted.messages.first() else { return Vec::new() };
+        let Some(params) = &request.params else { return Vec::new() };
+        return marks_in(searched(params)).take(MAX_MARKS).map(str::to_owned).collect();
     }
-    let id = head.session.as_ref().filter(|id| front.sessions.find(id).is_none())?;
-    Some(SessionTicket::open(replicas.keys(), head.sender.token_hash, id)?.mark)
+    let unknown = head.session.as_ref().filter(|id| front.sessions.find(id).is_none());
+    let open = |id: &String| SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
+    unknown.and_then(open).map(|ticket| ticket.mark).into_iter().collect()
 }
 
 /// Returns the part of parameters that is searched for marks.
