@@ -360,8 +360,8 @@ impl Authorizer {
         }
     }
 
-    /// Returns the stored login, or the one in memory if that is newer: a store that had lost it may
-    /// have got an older state from another replica.
+    /// Returns the stored login, or the one in memory if that is newer: a store that had lost it
+    /// may have got an older state from another replica.
     async fn read_newest(&self) -> Result<Option<Credential>, CredentialError> {
         let kept = self.read().await?;
         let is_newer =
