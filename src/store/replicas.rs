@@ -56,9 +56,9 @@ pub(crate) enum Home {
 
 /// This replica, and the others as they were last seen.
 ///
-/// The list is read from the store at intervals, and not on the path of a request; one record is, if
-/// a request names a replica that is not in the list. While the store cannot be used, the last list
-/// is kept.
+/// The list is read from the store at intervals, and not on the path of a request; one record is,
+/// if a request names a replica that is not in the list. While the store cannot be used, the last
+/// list is kept.
 #[derive(Debug)]
 pub(crate) struct Replicas {
     mark: String,
