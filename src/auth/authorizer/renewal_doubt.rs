@@ -7,8 +7,8 @@ use crate::{base::Lock, wire::credentials::Authorization};
 
 /// Time for which a replica that has lost its store waits for others to store a newer login.
 pub(super) const LOST_PATIENCE: Duration = Duration::from_secs(3);
-/// Time for which a replica that finds no login waits: the others may wait for each other before one
-/// renews it.
+/// Time for which a replica that finds no login waits: the others may wait for each other before
+/// one renews it.
 pub(super) const MISSING_PATIENCE: Duration = Duration::from_secs(6);
 /// Time for which a replica waits after its refresh token was rejected. Another one may have used
 /// it, and may not have been able to save the new token.
