@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{
     Authority, Balancer, BalancerKind, ModernHost, PATIENCE, Program, Redis, Server, User,
-    free_port, http_client, text_of,
+    by_daemon, free_port, http_client, text_of,
 };
 
 const HOSTS: usize = 200;
@@ -296,6 +296,10 @@ const EARLIER: &str = "DORMOUSE_EARLIER";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_are_replaced_one_by_one_and_no_call_is_lost() {
+    // A service over HTTP has no daemon.
+    if by_daemon() {
+        return;
+    }
     let earlier = std::env::var_os(EARLIER).map(PathBuf::from);
     let Some(mut parts) = Parts::start(earlier.as_deref()).await else { return };
     let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
@@ -319,6 +323,10 @@ async fn replicas_are_replaced_one_by_one_and_no_call_is_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
+    // A service over HTTP has no daemon.
+    if by_daemon() {
+        return;
+    }
     let Some(mut parts) = Parts::start(None).await else { return };
     let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
     let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
