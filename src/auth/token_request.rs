@@ -88,7 +88,7 @@ impl TokenGrant {
             expires_at: life.map(|life| now + life),
             is_renewable: tokens.refresh.is_some(),
             is_usable: true,
-            renewals: facts.lifetime.renewals + 1,
+            renewals: facts.lifetime.renewals.saturating_add(1),
         };
         if let Some(scopes) = scopes {
             facts.grant.scopes = scopes;
