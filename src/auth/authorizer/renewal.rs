@@ -139,7 +139,7 @@ impl Authorizer {
             }
             Some(login) if login.can_be_renewed() => {
                 let shown = login.authorization();
-                if self.store.loses_logins() && version == StoredVersion::default() {
+                if self.token.may_be_lost(version) {
                     self.doubt.begin(shown.clone(), LOST_PATIENCE);
                 }
                 if self.doubt.holds(shown.as_ref()) {
@@ -147,19 +147,19 @@ impl Authorizer {
                 }
                 self.renew(&lock, login, is_refused).await
             }
-            None if self.may_be_lost(version) => Err(in_doubt()),
+            None if self.waits_for_a_login(version) => Err(in_doubt()),
             kept => Err(self.cannot_renew(kept, version)),
         }
     }
 
-    /// Returns whether the store may have lost a login that other replicas have. A login that there
-    /// never was is waited for once.
-    fn may_be_lost(&self, version: StoredVersion) -> bool {
-        let is_possible = self.store.loses_logins() && version == StoredVersion::default();
-        if is_possible {
-            self.doubt.begin(None, MISSING_PATIENCE);
+    /// Returns whether to wait for a login that other replicas may have, and the store has lost. A
+    /// login that there never was is waited for once.
+    fn waits_for_a_login(&self, version: StoredVersion) -> bool {
+        if !self.token.may_be_lost(version) {
+            return false;
         }
-        is_possible && self.doubt.holds(None)
+        self.doubt.begin(None, MISSING_PATIENCE);
+        self.doubt.holds(None)
     }
 
     /// Returns the error for a refusal that may be temporary; where users can log in, it also names

@@ -202,13 +202,17 @@ impl TokenCell {
         let state = self.state.lock();
         match &state.current {
             CurrentCredential::Token(token)
-                if state.is_unsaved && state.version == version
-                    || self.survives_loss && version == StoredVersion::default() =>
+                if state.is_unsaved && state.version == version || self.may_be_lost(version) =>
             {
                 Some(token.login.clone())
             }
             _ => None,
         }
+    }
+
+    /// Returns whether the store may have lost the login, since it has none with this version.
+    pub(super) fn may_be_lost(&self, version: StoredVersion) -> bool {
+        self.survives_loss && version == StoredVersion::default()
     }
 
     /// Returns the login in memory, if it survives a loss of the store.
