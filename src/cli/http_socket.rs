@@ -37,14 +37,13 @@ impl HttpSocket {
     ///
     /// # Errors
     /// If no address can be used.
-    pub(super) async fn listen(&self) -> anyhow::Result<TcpListener> {
+    pub(super) async fn listen(self) -> anyhow::Result<TcpListener> {
         match self {
             Self::Inherited(socket) => {
-                let socket = socket.try_clone()?;
                 socket.set_nonblocking(true)?;
                 Ok(TcpListener::from_std(socket)?)
             }
-            Self::Addresses(addresses) => first_of(addresses).await,
+            Self::Addresses(addresses) => first_of(&addresses).await,
         }
     }
 }

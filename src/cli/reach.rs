@@ -31,11 +31,10 @@ impl Reach {
                     format!("{option} belongs to the dormouse that listens at that URL: remove it");
                 return Err(UsageError(message).into());
             }
-            let scheme = if listening.certificate.is_some() { "https" } else { "http" };
             let public = people.public_url.as_ref().filter(|_| options.http.is_none());
             let mut url = match public {
                 Some(public) => format!("{}/mcp", public.trim_end_matches('/')),
-                None => url(scheme, address)?,
+                None => url(listening.scheme(), address)?,
             };
             let token = access.auth_tokens.first().cloned();
             if token.is_none()

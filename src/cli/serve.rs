@@ -90,7 +90,8 @@ async fn serve(
     transports: Transports,
 ) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
-    let listener = match &transports.http {
+    let Transports { http, certificate, stdio } = transports;
+    let listener = match http {
         Some(socket) => Some(socket.listen().await?),
         None => None,
     };
@@ -100,7 +101,6 @@ async fn serve(
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
-    let certificate = transports.certificate.clone();
     let tokens = parsed.config.settings.http.access.api_tokens.clone();
     let page = source.as_ref().filter(|_| !tokens.is_empty());
     let page = page.map(|it| ui::router_over_http(&it.options, &it.file, tokens));
@@ -120,7 +120,7 @@ async fn serve(
         _ => (None, None),
     };
     let routes = |access| HttpRoutes { access, api, serves_at_root, replicas, certificate };
-    let ended = match (listener, transports.stdio) {
+    let ended = match (listener, stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {
             fleet.start([]);
@@ -219,7 +219,6 @@ async fn serve_http(
         origins: allowed_origins,
         resource,
     };
-    let scheme = if listening.certificate.is_some() { "https" } else { "http" };
-    errln!("dormouse: listening on {scheme}://{address}/mcp");
+    errln!("dormouse: listening on {}://{address}/mcp", listening.scheme());
     http::serve(fleet, listener, routes(access), stop).await
 }

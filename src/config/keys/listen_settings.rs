@@ -50,6 +50,13 @@ impl Default for ListenSettings {
     }
 }
 
+impl ListenSettings {
+    /// Returns the scheme of the URL at which hosts connect.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
+    }
+}
+
 impl KeyGroup for ListenSettings {
     fn problems(&self, _: &Value) -> Vec<KeyProblem> {
         let key = |name: &str| vec![Step::Key(name.to_owned())];
