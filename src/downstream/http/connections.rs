@@ -27,8 +27,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{either::Either, sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 
 use super::{
@@ -151,12 +151,12 @@ impl Served {
             match tls {
                 None => {
                     let version = ConnectionVersion::of_first_bytes(&stream).await?;
-                    Ok((Connected::Plain(stream), version))
+                    Ok((Either::Left(stream), version))
                 }
                 Some(tls) => {
                     let stream = tls.accept(stream).await?;
                     let version = ConnectionVersion::negotiated(stream.get_ref().1);
-                    Ok((Connected::Tls(Box::new(stream)), version))
+                    Ok((Either::Right(stream), version))
                 }
             }
         };
@@ -169,12 +169,8 @@ impl Served {
             } => return,
         };
         // A connection that says nothing, or something else, is closed.
-        match greeted {
-            Ok(Ok((Connected::Plain(stream), version))) => {
-                self.serve(stream, version, stop).await;
-            }
-            Ok(Ok((Connected::Tls(stream), version))) => self.serve(*stream, version, stop).await,
-            Ok(Err(_)) | Err(_) => {}
+        if let Ok(Ok((stream, version))) = greeted {
+            self.serve(stream, version, stop).await;
         }
     }
 
@@ -252,12 +248,6 @@ async fn answer(
         response
     };
     Ok(response.map(|body| TrackedResponseBody { body, _request: busy }))
-}
-
-/// A connection, when it is known how it speaks.
-enum Connected {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Runs the requests of a connection of HTTP/2, each in a task.
