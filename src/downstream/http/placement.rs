@@ -58,11 +58,11 @@ pub(super) async fn answer_elsewhere(
     if is_forwarded(replicas.keys(), headers) {
         return None;
     }
-    for mark in named_marks(front, replicas, head, posted) {
-        replicas.look_up(&mark).await;
+    let needed = Needed::by(front, replicas, head, posted);
+    for mark in needed.marks() {
+        replicas.look_up(mark).await;
     }
-    let home = |replicas: &Replicas| home_of(front, replicas, head, posted);
-    if home(replicas) == Home::Here {
+    if needed.home(replicas) == Home::Here {
         return None;
     }
     let request = ReceivedRequest {
@@ -71,7 +71,7 @@ pub(super) async fn answer_elsewhere(
         headers: headers.clone(),
         body: posted.map(|posted| posted.body.clone()).unwrap_or_default(),
     };
-    while let Home::At(replica) = home(replicas) {
+    while let Home::At(replica) = needed.home(replicas) {
         let gone = async {
             while replicas.find(|other| other == replica.mark).is_some() {
                 tokio::time::sleep(GONE_CHECK_INTERVAL).await;
@@ -101,56 +101,69 @@ async fn end_copy(front: &HttpFront, head: &RequestHead) {
     }
 }
 
-/// Returns the marks of the replicas that a request may need: those in a modern request, or that of
-/// a session which is not open here.
-fn named_marks(
-    front: &HttpFront,
-    replicas: &Replicas,
-    head: &RequestHead,
-    posted: Option<&PostedMessages>,
-) -> Vec<String> {
-    if let Some(posted) = posted.filter(|posted| posted.is_modern()) {
-        let Some(Message::Request(request)) = posted.messages.first() else { return Vec::new() };
-        let Some(params) = &request.params else { return Vec::new() };
-        return marks_in(searched(params)).take(MAX_MARKS).map(str::to_owned).collect();
-    }
-    let unknown = head.session.as_ref().filter(|id| front.sessions.find(id).is_none());
-    let open = |id: &String| SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
-    unknown.and_then(open).map(|ticket| ticket.mark).into_iter().collect()
+/// What a request needs, and only one replica may have.
+enum Needed<'a> {
+    Nothing,
+    /// What the ids in these parameters stand for.
+    Made(&'a [u8]),
+    Session {
+        ticket: SessionTicket,
+        /// True if it was opened again here.
+        is_reopened: bool,
+    },
 }
 
-/// Returns the part of parameters that is searched for marks.
-fn searched(params: &Raw) -> &[u8] {
-    &params.as_bytes()[..params.as_bytes().len().min(MAX_SEARCHED_BYTES)]
-}
+impl<'a> Needed<'a> {
+    fn by(
+        front: &HttpFront,
+        replicas: &Replicas,
+        head: &RequestHead,
+        posted: Option<&'a PostedMessages>,
+    ) -> Self {
+        if let Some(posted) = posted.filter(|posted| posted.is_modern()) {
+            let Some(Message::Request(request)) = posted.messages.first() else {
+                return Self::Nothing;
+            };
+            let Some(params) = &request.params else { return Self::Nothing };
+            let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
+            return Self::Made(&params.as_bytes()[..length]);
+        }
+        let Some(id) = &head.session else { return Self::Nothing };
+        let known = front.sessions.find(id);
+        // The usual case: the id need not be opened.
+        if known.as_ref().is_some_and(|known| !known.is_reopened()) {
+            return Self::Nothing;
+        }
+        let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
+        let is_reopened = known.is_some();
+        ticket.map_or(Self::Nothing, |ticket| Self::Session { ticket, is_reopened })
+    }
 
-fn home_of(
-    front: &HttpFront,
-    replicas: &Replicas,
-    head: &RequestHead,
-    posted: Option<&PostedMessages>,
-) -> Home {
-    if posted.is_some_and(PostedMessages::is_modern) {
-        let request = posted.and_then(|posted| posted.messages.first());
-        let Some(Message::Request(request)) = request else { return Home::Here };
-        let Some(params) = &request.params else { return Home::Here };
-        let params = searched(params);
-        let named = replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some());
-        return named.map_or(Home::Here, Home::At);
+    /// Returns the marks of replicas that may have just started.
+    fn marks(&self) -> Vec<&str> {
+        match self {
+            Self::Made(params) => marks_in(params).take(MAX_MARKS).collect(),
+            Self::Session { ticket, is_reopened: false } => vec![&ticket.mark],
+            Self::Nothing | Self::Session { .. } => Vec::new(),
+        }
     }
-    let Some(id) = &head.session else { return Home::Here };
-    let known = front.sessions.find(id);
-    // The usual case: the id need not be opened.
-    if known.as_ref().is_some_and(|known| !known.is_reopened()) {
-        return Home::Here;
+
+    fn home(&self, replicas: &Replicas) -> Home {
+        let named = match self {
+            Self::Nothing => None,
+            Self::Made(params) => {
+                replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some())
+            }
+            Self::Session { ticket, is_reopened: false } => {
+                return replicas.home_of(&ticket.mark, ticket.key.as_bytes());
+            }
+            // A session that was opened again goes back to its replica if that was never gone.
+            Self::Session { ticket, is_reopened: true } => {
+                replicas.find(|other| other == ticket.mark)
+            }
+        };
+        named.map_or(Home::Here, Home::At)
     }
-    let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
-    let Some(ticket) = ticket else { return Home::Here };
-    if known.is_none() {
-        return replicas.home_of(&ticket.mark, ticket.key.as_bytes());
-    }
-    // A session that was opened again goes back to its replica if that was never gone.
-    replicas.find(|other| other == ticket.mark).map_or(Home::Here, Home::At)
 }
 
 /// Returns the id of the session that a request names in its header.
