@@ -12,7 +12,7 @@ use crate::{
     client::Client,
     contender::{Contender, config, dormouse, server, upstream},
     daemon, homes,
-    http::HttpContender,
+    http::{HttpClient, HttpContender},
     policy, process,
     replicas::ReplicaContender,
     report::{TableRow, as_json, median, print},
@@ -373,31 +373,42 @@ fn waking(add: AddRow<'_>) {
     ));
 }
 
-/// Compares a reverse proxy over HTTP with dormouse, in the same rounds.
-fn over_http(add: AddRow<'_>) {
+/// The figures of each round, by the name of the contender.
+type Figures = HashMap<&'static str, Vec<f64>>;
+
+/// Measures clients in turn, each in every round. Returns the latency of a call in µs, and the
+/// calls a second with one in flight on each connection.
+fn rounds_of_calls<const N: usize>(
+    mut clients: [(&'static str, HttpClient); N],
+) -> (Figures, Figures) {
     const CALLS: usize = 6_400;
-    let mut clients: Vec<_> = HttpContender::ALL.iter().map(|who| (*who, who.connect())).collect();
-    let mut latency: HashMap<&'static str, Vec<f64>> = HashMap::new();
-    let mut throughput: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    let (mut latency, mut throughput) = (Figures::new(), Figures::new());
     for round in 0..=ROUNDS {
-        for (who, client) in &mut clients {
+        for (name, client) in &mut clients {
             let one = median((0..500).map(|_| micros(client.round_trip())).collect());
             #[expect(clippy::cast_precision_loss, reason = "a small number")]
             let many = CALLS as f64 / client.call_many(CALLS).as_secs_f64();
             // The first round only warms up.
             if round > 0 {
-                latency.entry(who.name()).or_default().push(one);
-                throughput.entry(who.name()).or_default().push(many);
+                latency.entry(name).or_default().push(one);
+                throughput.entry(name).or_default().push(many);
             }
         }
     }
+    (latency, throughput)
+}
+
+/// Compares a reverse proxy over HTTP with dormouse, in the same rounds.
+fn over_http(add: AddRow<'_>) {
+    let connect = |who: HttpContender| (who.name(), who.connect());
+    let (latency, throughput) = rounds_of_calls(HttpContender::ALL.map(connect));
     let baseline = HttpContender::Relay.name();
     for who in [HttpContender::ToHttp, HttpContender::ToStdio] {
-        let against = |figures: &HashMap<&'static str, Vec<f64>>| {
+        let against = |figures: &Figures| {
             let pairs = figures[who.name()].iter().zip(&figures[baseline]);
             median(pairs.map(|(ours, theirs)| ours / theirs).collect())
         };
-        let shown = |figures: &HashMap<&'static str, Vec<f64>>| {
+        let shown = |figures: &Figures| {
             let median = |name: &str| json!(median(figures[name].clone()).round());
             let names = [HttpContender::Direct.name(), baseline, who.name()];
             Value::Object(names.iter().map(|name| ((*name).to_owned(), median(name))).collect())
@@ -421,23 +432,8 @@ fn over_http(add: AddRow<'_>) {
 
 /// Compares one replica with services of more parts, in the same rounds.
 fn replicas(add: AddRow<'_>) {
-    const CALLS: usize = 6_400;
-    let all = ReplicaContender::ALL;
-    let mut latency: HashMap<&'static str, Vec<f64>> = HashMap::new();
-    let mut throughput: HashMap<&'static str, Vec<f64>> = HashMap::new();
-    let mut clients: Vec<_> = all.iter().map(|who| (*who, who.connect())).collect();
-    for round in 0..=ROUNDS {
-        for (who, client) in &mut clients {
-            let one = median((0..500).map(|_| micros(client.round_trip())).collect());
-            #[expect(clippy::cast_precision_loss, reason = "a small number")]
-            let many = CALLS as f64 / client.call_many(CALLS).as_secs_f64();
-            // The first round only warms up.
-            if round > 0 {
-                latency.entry(who.name()).or_default().push(one);
-                throughput.entry(who.name()).or_default().push(many);
-            }
-        }
-    }
+    let connect = |who: ReplicaContender| (who.name(), who.connect());
+    let (latency, throughput) = rounds_of_calls(ReplicaContender::ALL.map(connect));
     let baseline = ReplicaContender::One;
     for (who, than, bar) in [
         (ReplicaContender::OneWithStore, baseline, 0.9),
@@ -447,7 +443,7 @@ fn replicas(add: AddRow<'_>) {
     ] {
         let pairs = throughput[who.name()].iter().zip(&throughput[than.name()]);
         let ratio = median(pairs.map(|(ours, theirs)| ours / theirs).collect());
-        let shown = |figures: &HashMap<&'static str, Vec<f64>>, who: ReplicaContender| {
+        let shown = |figures: &Figures, who: ReplicaContender| {
             json!(median(figures[who.name()].clone()).round())
         };
         let detail = json!({
