@@ -1,10 +1,17 @@
 //! All logins of a process.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio_util::task::TaskTracker;
 
-use super::{Browser, LoginStore, LoginSummary, LoginTarget, authorizer::Authorizer};
+use super::{
+    Browser, LoginOwner, LoginStore, LoginSummary, LoginTarget, PublicLogins,
+    authorizer::Authorizer,
+};
 use crate::{
     base::Lock,
     config::{ServerConfig, UserCommands},
@@ -22,16 +29,21 @@ struct AuthInner {
     store: Arc<LoginStore>,
     commands: UserCommands,
     browser: Browser,
-    /// Keyed by the name of the server.
-    authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
+    authorizers: Lock<HashMap<AuthorizerKey, Arc<Authorizer>>>,
+    /// The logins of people, if the service has a public address.
+    public: OnceLock<Arc<PublicLogins>>,
     /// Work that must run to its end: a token that was granted but not saved is lost.
     tasks: TaskTracker,
 }
 
+/// The name of a server, and the person whose login it is.
+type AuthorizerKey = (String, Option<LoginOwner>);
+
 impl Auth {
     pub(crate) fn new(store: LoginStore, commands: UserCommands, browser: Browser) -> Self {
-        let (authorizers, tasks) = Default::default();
-        Self(Arc::new(AuthInner { store: Arc::new(store), commands, browser, authorizers, tasks }))
+        let (authorizers, public, tasks) = Default::default();
+        let store = Arc::new(store);
+        Self(Arc::new(AuthInner { store, commands, browser, authorizers, public, tasks }))
     }
 
     pub(crate) fn browser(&self) -> &Browser {
@@ -48,28 +60,50 @@ impl Auth {
     }
 
     /// Returns the source of credentials for a server's requests. `None` if the server is not
-    /// remote, or its config entry has an `Authorization` header.
-    pub(crate) fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
-        Some(self.authorizer(server)?)
+    /// remote, or its config entry has an `Authorization` header. `owner`: the person whose login
+    /// it is; `None` for that of all hosts.
+    pub(crate) fn credentials(
+        &self,
+        server: &ServerConfig,
+        owner: Option<LoginOwner>,
+    ) -> Option<Arc<dyn Credentials>> {
+        Some(self.authorizer(server, owner)?)
     }
 
-    pub(super) fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
-        let target = LoginTarget::of(server)?;
-        let AuthInner { store, commands, authorizers, tasks, .. } = self.0.as_ref();
+    pub(super) fn authorizer(
+        &self,
+        server: &ServerConfig,
+        owner: Option<LoginOwner>,
+    ) -> Option<Arc<Authorizer>> {
+        let target = LoginTarget::of(server, owner)?;
+        let AuthInner { store, authorizers, tasks, .. } = self.0.as_ref();
         let mut authorizers = authorizers.lock();
-        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&target)) {
+        let key = (server.name.clone(), owner);
+        if let Some(known) = authorizers.get(&key).filter(|known| known.is_for(&target)) {
             return Some(known.clone());
         }
-        let command = commands.login(&server.name);
-        let fresh = Authorizer::new(target, command, store.clone(), tasks.clone());
-        authorizers.insert(server.name.clone(), fresh.clone());
+        let remedy = self.remedy(&server.name, owner);
+        // Those of people whose instances have ended.
+        authorizers.retain(|(_, owner), known| owner.is_none() || Arc::strong_count(known) > 1);
+        let fresh = Authorizer::new(target, remedy, store.clone(), tasks.clone());
+        authorizers.insert(key, fresh.clone());
         Some(fresh)
+    }
+
+    /// Lets people log in by way of the public address of this service.
+    pub(crate) fn accept_public_logins(&self, logins: Arc<PublicLogins>) {
+        // Set once, at the start of the service.
+        let _ = self.0.public.set(logins);
+    }
+
+    pub(super) fn public_logins(&self) -> Option<Arc<PublicLogins>> {
+        self.0.public.get().cloned()
     }
 
     /// Returns what is known of a server's login without reading its secrets; `None` if the user is
     /// not logged in.
     pub(crate) fn summary(&self, server: &ServerConfig) -> Option<LoginSummary> {
-        let known = self.0.store.summary(&LoginTarget::of(server)?.key);
+        let known = self.0.store.summary(&LoginTarget::of(server, None)?.key);
         // A stored entry without tokens may hold only a client registration.
         known.filter(|login| login.is_usable || login.is_renewable)
     }
@@ -81,8 +115,11 @@ impl Auth {
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.0.tasks.wait()).await;
     }
 
-    /// Returns the command with which a user logs in to a server.
-    pub(crate) fn command(&self, server: &str) -> String {
-        self.0.commands.login(server)
+    /// Returns what to do to log in to a server: a sentence without its end.
+    pub(crate) fn remedy(&self, server: &str, owner: Option<LoginOwner>) -> String {
+        match (owner, self.0.public.get()) {
+            (Some(_), Some(public)) => format!("open {} in a browser", public.address_of(server)),
+            _ => format!("run `{}` in a terminal", self.0.commands.login(server)),
+        }
     }
 }

@@ -15,6 +15,7 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::{LoginTarget, login_store::LoginStore, login_store_error::LoginStoreError};
@@ -30,12 +31,14 @@ use token_cell::{CurrentCredential, LOGIN_EXPIRED, TokenCell};
 pub(super) struct Authorizer {
     this: Weak<Self>,
     target: LoginTarget,
-    /// The command with which a user logs in.
-    command: String,
+    /// What a user has to do who is not logged in.
+    remedy: String,
     store: Arc<LoginStore>,
     tasks: TaskTracker,
     token: TokenCell,
     doubt: RenewalDoubt,
+    /// Tells of logins that users make in this process.
+    logged_in: Notify,
     /// The update in progress, which all requests share.
     update: Lock<Option<SharedUpdate>>,
 }
@@ -68,7 +71,7 @@ const MAX_ATTEMPTS: usize = 4;
 impl Authorizer {
     pub(super) fn new(
         target: LoginTarget,
-        command: String,
+        remedy: String,
         store: Arc<LoginStore>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
@@ -76,11 +79,12 @@ impl Authorizer {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             target,
-            command,
+            remedy,
             store,
             tasks,
             token,
             doubt: RenewalDoubt::default(),
+            logged_in: Notify::new(),
             update,
         })
     }
@@ -89,6 +93,24 @@ impl Authorizer {
     /// entry.
     pub(super) fn is_for(&self, target: &LoginTarget) -> bool {
         self.target.remote == target.remote
+    }
+
+    /// Waits until the user has logged in anew, in this process or another one.
+    pub(super) async fn next_login(&self) {
+        let stored = self.store.run_for(&self.target.key, |store, key| Ok(store.facts(key))).await;
+        let before = stored.ok().flatten().and_then(|facts| facts.grant.login_id);
+        tokio::select! {
+            () = self.store.wait_for_login(&self.target.key, before.as_deref(), &[]) => {
+                self.invalidate();
+            }
+            () = self.logged_in.notified() => {}
+        }
+    }
+
+    /// Uses the login that a user has just made in this process.
+    pub(super) fn note_login(&self) {
+        self.invalidate();
+        self.logged_in.notify_waiters();
     }
 
     /// Makes the next request read the stored login again.
@@ -127,7 +149,7 @@ impl Authorizer {
     }
 
     fn login_required(&self, why: &str) -> CredentialError {
-        CredentialError::LoginRequired { why: why.to_owned(), command: self.command.clone() }
+        CredentialError::LoginRequired { why: why.to_owned(), remedy: self.remedy.clone() }
     }
 
     /// Starts an update, or joins the one in progress. The update continues when its callers are

@@ -6,14 +6,11 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
-use sha2::{Digest as _, Sha256};
-
 use axum::{
     Router,
     extract::{Request, State},
-    http::{Method, StatusCode, header},
-    response::{Html, IntoResponse, Response},
+    http::{Method, StatusCode},
+    response::{IntoResponse, Response},
 };
 use tokio::{
     net::TcpListener,
@@ -22,7 +19,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::LoginError;
+use super::{LoginError, login_page::LoginPage};
 
 /// Maximum number of requests that wait to be handled; a browser sends one.
 const MAX_WAITING_REQUESTS: usize = 8;
@@ -38,14 +35,7 @@ pub(super) struct Callback {
 pub(crate) struct CallbackRequest {
     /// The redirect URI with the query that the authorization server added.
     pub(super) url: Url,
-    show: oneshot::Sender<CallbackPage>,
-}
-
-/// The page that the browser shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CallbackPage {
-    LoggedIn { server: String },
-    Failed { why: String },
+    show: oneshot::Sender<LoginPage>,
 }
 
 impl Callback {
@@ -91,7 +81,7 @@ impl Callback {
 }
 
 impl CallbackRequest {
-    pub(super) async fn answer(self, answer: CallbackPage) {
+    pub(super) async fn answer(self, answer: LoginPage) {
         // The browser may have closed the connection.
         let _ = self.show.send(answer);
         // The caller may exit the process at once, while the page is still being sent.
@@ -166,70 +156,15 @@ async fn receive_callback(State(place): State<CallbackState>, request: Request) 
         Ok(answer) if is_taken => answer.into_response(),
         _ => {
             let why = "this login has ended; start it again".to_owned();
-            CallbackPage::Failed { why }.into_response()
+            LoginPage::Failed { why }.into_response()
         }
     }
 }
 
-impl IntoResponse for CallbackPage {
-    fn into_response(self) -> Response {
-        let (status, title, text) = match self {
-            Self::LoggedIn { server } => (
-                StatusCode::OK,
-                "You are logged in",
-                format!("dormouse can use {server} now. You can close this page."),
-            ),
-            Self::Failed { why } => (
-                StatusCode::BAD_REQUEST,
-                "You are not logged in",
-                format!("{why}. The program that asked you to log in shows what to do next."),
-            ),
-        };
-        let page = PAGE_TEMPLATE
-            .replace("{script}", HIDE_CODE_SCRIPT)
-            .replace("{title}", title)
-            .replace("{text}", &escaped(&text));
-        let script = BASE64_STANDARD.encode(Sha256::digest(HIDE_CODE_SCRIPT));
-        let policy =
-            format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'");
-        let headers = [
-            (header::CACHE_CONTROL, "no-store"),
-            (header::REFERRER_POLICY, "no-referrer"),
-            (header::CONTENT_SECURITY_POLICY, policy.as_str()),
-        ];
-        (status, headers, Html(page)).into_response()
-    }
-}
-
-/// Removes the code from the address bar, and so from screenshots and the browser's history.
-const HIDE_CODE_SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
-
-const PAGE_TEMPLATE: &str = "<!doctype html>
-<html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>
-<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
-<meta name=\"color-scheme\" content=\"light dark\">
-<style>body{font:1.1rem/1.5 system-ui,sans-serif;\
-max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
-<script>{script}</script>
-<h1>{title}</h1>
-<p>{text}</p>
-</html>
-";
-
-fn escaped(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '<' => "&lt;".to_owned(),
-            '>' => "&gt;".to_owned(),
-            '&' => "&amp;".to_owned(),
-            '"' => "&quot;".to_owned(),
-            c => c.to_string(),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    use sha2::{Digest as _, Sha256};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
@@ -242,7 +177,7 @@ mod tests {
         let mut browser = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let request = "GET /back?code=c HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         browser.write_all(request.as_bytes()).await.unwrap();
-        callback.returned().await.answer(CallbackPage::LoggedIn { server: "s".to_owned() }).await;
+        callback.returned().await.answer(LoginPage::LoggedIn { server: "s".to_owned() }).await;
         let mut page = String::new();
         browser.read_to_string(&mut page).await.unwrap();
         let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     Auth, LoginTarget,
     auth_client::AuthClient,
-    browser_login::client_of_config,
+    code_login::client_of_config,
     discovery::AuthServer,
     login_error::{LoginError, TokenError},
     login_store::LoginStore,
@@ -50,7 +50,7 @@ impl Auth {
         more: &[String],
     ) -> Result<DeviceLogin, LoginError> {
         let PreparedLogin { target, auth_server, before, scopes, .. } =
-            self.prepare_login(server, more).await?;
+            self.prepare_login(server, None, more).await?;
         let endpoint = auth_server.string_field("device_authorization_endpoint");
         let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
         let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;

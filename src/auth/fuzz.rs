@@ -20,7 +20,7 @@ use super::{
     auth_client::AuthClient,
     auth_method::AuthMethod,
     authorization_response::{ExpectedResponse, InvalidResponse},
-    browser_login::authorization_url,
+    code_login::authorization_url,
     credential::{Credential, LoginClient, LoginFacts, LoginGrant, LoginLifetime, LoginSummary},
     discovery::{AuthServer, metadata_urls},
     guarded_client::{GuardedClient, GuardedClientError, normalized},

@@ -19,6 +19,10 @@ pub(crate) enum LoginError {
     HasHeader(String),
     #[error("server {0:?} uses \"grant\": \"client_credentials\": no user has to log in")]
     ForMachines(String),
+    #[error("people cannot log in: the service has no public address")]
+    NoPublicAddress,
+    #[error("too many people are logging in; try again in some minutes")]
+    TooMany,
     #[error("server {0:?} does not require a login")]
     NotWanted(String),
     #[error("cannot contact the server: {0}")]

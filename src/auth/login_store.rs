@@ -486,7 +486,7 @@ mod tests {
         let url = url::Url::parse("http://127.0.0.1:18999/mcp").unwrap();
         let headers = std::collections::BTreeMap::new();
         let remote = Remote { url, headers, framing: Framing::Either, oauth: None };
-        let key = LoginKey::of(&remote, &OAuth::default());
+        let key = LoginKey::of(&remote, &OAuth::default(), None);
         assert_eq!(key.stored_name(), FILE);
         let Credential { facts, client_secret, tokens, is_in_file } =
             store.read(&key).unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{GuardedClientError, guarded_client::GuardedClient, login_key::LoginKey};
+use super::{GuardedClientError, LoginOwner, guarded_client::GuardedClient, login_key::LoginKey};
 use crate::config::{OAuth, Remote, ServerConfig, Transport};
 
 /// A server that a login is for.
@@ -15,10 +15,11 @@ pub(super) struct LoginTarget {
 }
 
 impl LoginTarget {
-    pub(super) fn of(server: &ServerConfig) -> Option<Self> {
+    /// `owner`: the person whose login it is; `None` for that of all hosts.
+    pub(super) fn of(server: &ServerConfig, owner: Option<LoginOwner>) -> Option<Self> {
         let Ok(Transport::Http(remote)) = &server.transport else { return None };
         let oauth = Arc::new(OAuth::clone(remote.oauth.as_deref()?));
-        let key = LoginKey::of(remote, &oauth);
+        let key = LoginKey::of(remote, &oauth, owner);
         Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, key })
     }
 

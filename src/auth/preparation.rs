@@ -4,7 +4,7 @@
 use oauth2::http::{Request, StatusCode, header};
 
 use super::{
-    Auth, LoginTarget,
+    Auth, LoginOwner, LoginTarget,
     credential::{Credential, LoginFacts, LoginGrant},
     discovery::{AuthServer, check_same_authority, discover},
     login_error::LoginError,
@@ -33,9 +33,10 @@ impl Auth {
     pub(super) async fn prepare_login(
         &self,
         server: &ServerConfig,
+        owner: Option<LoginOwner>,
         more: &[String],
     ) -> Result<PreparedLogin, LoginError> {
-        let target = login_target(server)?;
+        let target = login_target(server, owner)?;
         self.store().run_for(&target.key, LoginStore::check_writable).await?;
         let said = probe(&target).await?;
         let challenge = said.challenge();
@@ -67,9 +68,12 @@ impl Auth {
     }
 }
 
-fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
+fn login_target(
+    server: &ServerConfig,
+    owner: Option<LoginOwner>,
+) -> Result<LoginTarget, LoginError> {
     let name = || server.name.clone();
-    match (LoginTarget::of(server), &server.transport) {
+    match (LoginTarget::of(server, owner), &server.transport) {
         (Some(target), _) if target.oauth.grant == Grant::ClientCredentials => {
             Err(LoginError::ForMachines(name()))
         }

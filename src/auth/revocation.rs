@@ -40,8 +40,8 @@ impl Auth {
     /// # Errors
     /// When it cannot be deleted.
     pub(crate) async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
-        let target =
-            LoginTarget::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
+        let target = LoginTarget::of(server, None)
+            .ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = self.store();
         let lock = store.lock(&target.key).await?;
         // An unreadable login cannot be revoked, but it can be deleted.

@@ -108,6 +108,8 @@ pub(crate) enum SealUse {
     SessionId,
     /// Requests that one replica forwards to another.
     Forwarding,
+    /// Cookies of browsers between the steps of a login.
+    LoginStep,
 }
 
 impl SealUse {
@@ -116,6 +118,7 @@ impl SealUse {
             Self::StoredValue => b"dormouse stored value",
             Self::SessionId => b"dormouse session id",
             Self::Forwarding => b"dormouse forwarding",
+            Self::LoginStep => b"dormouse login step",
         }
     }
 }

@@ -143,7 +143,7 @@ async fn connect_once(
     bar.enable_steady_tick(Duration::from_millis(100));
     let config = Arc::new(config);
     let start = Instant::now();
-    let upstream = Upstream::start(config.clone(), Arc::new(NoHosts), context, None);
+    let upstream = Upstream::start(config.clone(), Arc::new(NoHosts), context, None, None);
     let leased = upstream.lease(Era::Legacy).await;
     let status = upstream.status();
     let outcome = leased.and_then(|_| {

@@ -11,11 +11,15 @@ use super::{
     state_stores::StateStores, ui,
 };
 use crate::{
-    base::random_token,
+    auth::{Auth, PublicLogins},
+    base::{SealingKeys, random_token},
     config::{AccessSettings, HttpSettings, ListenSettings, ParsedConfig, PeopleSettings},
     control,
     downstream::{
-        http::{self, Certificate, CertificateFiles, HttpAccess, HttpRoutes, ProtectedResource},
+        http::{
+            self, Certificate, CertificateFiles, HttpAccess, HttpRoutes, PersonLogins,
+            ProtectedResource,
+        },
         only_host::{self, HostLink},
     },
     identity::Issuers,
@@ -97,7 +101,7 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), source.is_some());
     let serves_at_root = parsed.compatibility.serves_at_root;
-    let shared = kept.shared.clone();
+    let (shared, auth) = (kept.shared.clone(), kept.auth.clone());
     let services = ProcessServices::default();
     let watchdog = services.watchdog.clone();
     let _watching = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
@@ -119,7 +123,11 @@ async fn serve(
         }
         _ => (None, None),
     };
-    let routes = |access| HttpRoutes { access, api, serves_at_root, replicas, certificate };
+    let mark = fleet.operator().mark().to_owned();
+    let routes = |access: HttpAccess| {
+        let person_logins = person_logins(&access, auth, &mark, replicas.as_deref());
+        HttpRoutes { access, api, serves_at_root, replicas, person_logins, certificate }
+    };
     let ended = match (listener, stdio) {
         (None, _) => serve_stdio(fleet, stop).await,
         (Some(listener), false) => {
@@ -189,6 +197,26 @@ fn protected_resource(
     let audiences: Vec<String> = audiences.collect();
     let issuers = Issuers::new(&settings.issuers, &audiences).map_err(std::io::Error::other)?;
     Ok(issuers.map(|issuers| Arc::new(ProtectedResource { issuers, public_url })))
+}
+
+/// Returns the pages at which people log in to servers; `None` if they cannot prove who they are.
+fn person_logins(
+    access: &HttpAccess,
+    auth: Auth,
+    mark: &str,
+    replicas: Option<&Replicas>,
+) -> Option<PersonLogins> {
+    let resource = access.resource.clone()?;
+    if resource.issuers.names_for_sign_in().is_empty() {
+        return None;
+    }
+    let logins = PublicLogins::new(resource.public_url.as_deref()?, mark).ok()?;
+    auth.accept_public_logins(logins.clone());
+    let keys = match replicas {
+        Some(replicas) => replicas.keys().clone(),
+        None => SealingKeys::new([random_token::<32>().as_str()])?,
+    };
+    Some(PersonLogins { resource, logins, auth, keys })
 }
 
 async fn serve_http(

@@ -6,8 +6,8 @@ use super::{
     LaunchContext, OfferExtent, PolicyRule, ServerSettings, Startup, ToolRules, Toolset, Transport,
     Unavailable,
     keys::{
-        ENABLED, Features, Isolation, KeyGroup as _, Protocol, SURFACE_OF_ENDPOINT, ServerEntry,
-        Surface,
+        ENABLED, Features, Isolation, KeyGroup as _, LoginHolder, Protocol, SURFACE_OF_ENDPOINT,
+        ServerEntry, Surface,
     },
     transport::transport,
 };
@@ -34,6 +34,14 @@ pub struct ServerConfig {
 pub struct ConnectionRules {
     pub protocol: Protocol,
     pub isolation: Isolation,
+    pub login: LoginHolder,
+}
+
+impl ConnectionRules {
+    /// Returns whether hosts, or their people, have instances of their own.
+    pub fn has_own_instances(self) -> bool {
+        self.isolation == Isolation::Session || self.login == LoginHolder::User
+    }
 }
 
 /// The server's own endpoints over HTTP.
@@ -101,7 +109,11 @@ pub(super) fn configure(
         description,
         enabled: entry.enabled.unwrap_or(ENABLED),
         settings,
-        connecting: ConnectionRules { protocol: entry.protocol, isolation: entry.isolation },
+        connecting: ConnectionRules {
+            protocol: entry.protocol,
+            isolation: entry.isolation,
+            login: entry.login,
+        },
         offer: OfferRules {
             tools: ToolRules::new(entry.tools),
             features: entry.features,
@@ -120,9 +132,7 @@ impl ServerConfig {
     /// Returns whether the server is connected before a host uses it, so that lists wait for its
     /// first attempt. An instance of one host cannot be started before there is the host.
     pub fn has_first_attempt(&self) -> bool {
-        self.enabled
-            && self.startup != Startup::Lazy
-            && self.connecting.isolation != Isolation::Session
+        self.enabled && self.startup != Startup::Lazy && !self.connecting.has_own_instances()
     }
 
     /// Returns whether a connection that was made for `other` suits this config, because they

@@ -66,9 +66,9 @@ pub(crate) use format::{Edit, EditError};
 pub(crate) use header_names::has_authorization;
 pub(crate) use keys::{
     AccessSettings, AlwaysLoad, CallLogging, Grant, IntrospectionEntry, Isolation, IssuerEntry,
-    Limits, ListSettings, ListenSettings, Listing, Loads, PeopleSettings, Pin, PolicyRule,
-    Protocol, ResultLimit, SavedScript, ServerSettings, Startup, StoreSettings, Surface, ToolHints,
-    Verdict,
+    Limits, ListSettings, ListenSettings, Listing, Loads, LoginHolder, PeopleSettings, Pin,
+    PolicyRule, Protocol, ResultLimit, SavedScript, ServerSettings, Startup, StoreSettings,
+    Surface, ToolHints, Verdict,
 };
 pub(crate) use launch_context::LaunchContext;
 pub(crate) use merge::ToolChanges;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Person, TokenProblem,
-    key_set::read_json,
+    issuer_metadata::read_json,
     person::{LEEWAY, seconds},
 };
 use crate::{

@@ -10,9 +10,11 @@ use jsonwebtoken::{
 use reqwest::Client;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use url::Url;
 
 use super::{
-    Person, TokenProblem, introspection::introspect, key_set::KeySet, person::LEEWAY, signatures,
+    Person, SignInTerms, TokenProblem, introspection::introspect, key_set::KeySet, person::LEEWAY,
+    sign_in::SignIn, signatures,
 };
 use crate::config::IssuerEntry;
 
@@ -27,6 +29,7 @@ pub(super) struct Issuer {
     client: Client,
     /// Limits the questions about tokens, which anyone can cause.
     asking: Semaphore,
+    sign_in: SignIn,
 }
 
 impl Issuer {
@@ -38,7 +41,8 @@ impl Issuer {
             entry.audience.clone()
         };
         let keys = KeySet::new(entry.issuer.clone(), entry.jwks_url.clone(), client.clone());
-        Self { entry, audiences, keys, client, asking: Semaphore::new(MAX_QUESTIONS) }
+        let (asking, sign_in) = (Semaphore::new(MAX_QUESTIONS), SignIn::default());
+        Self { entry, audiences, keys, client, asking, sign_in }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -47,6 +51,31 @@ impl Issuer {
 
     pub(super) fn scopes(&self) -> &[String] {
         &self.entry.scopes
+    }
+
+    /// Returns whether people can prove at the provider who they are.
+    pub(super) fn signs_in(&self) -> bool {
+        self.entry.client_id.is_some()
+    }
+
+    /// Returns the page at which a person proves who they are.
+    pub(super) async fn sign_in_address(
+        &self,
+        terms: &SignInTerms<'_>,
+        state: &str,
+        challenge: &str,
+    ) -> Result<Url, TokenProblem> {
+        self.sign_in.address(&self.client, &self.entry, terms, state, challenge).await
+    }
+
+    /// Returns the access token of the person who has returned from that page.
+    pub(super) async fn signed_in_token(
+        &self,
+        terms: &SignInTerms<'_>,
+        code: &str,
+        verifier: &str,
+    ) -> Result<String, TokenProblem> {
+        self.sign_in.token(&self.client, &self.entry, terms, code, verifier).await
     }
 
     /// Returns whether the provider can be asked about tokens.

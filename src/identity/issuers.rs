@@ -6,8 +6,9 @@ use jsonwebtoken::{dangerous::insecure_decode_claims, decode_header};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
+use url::Url;
 
-use super::{Person, TokenProblem, issuer::Issuer, signatures};
+use super::{Person, SignInTerms, TokenProblem, issuer::Issuer, signatures};
 use crate::{
     base::{Lock, now_seconds},
     config::IssuerEntry,
@@ -64,6 +65,49 @@ impl Issuers {
     /// Returns the names of the providers.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.all.iter().map(Issuer::name).collect()
+    }
+
+    /// Returns the names of the providers at which people can prove who they are.
+    pub(crate) fn names_for_sign_in(&self) -> Vec<&str> {
+        self.all.iter().filter(|issuer| issuer.signs_in()).map(Issuer::name).collect()
+    }
+
+    /// Returns the page of a provider at which a person proves who they are. `challenge`: the hash
+    /// of the verifier (RFC 7636, S256).
+    ///
+    /// # Errors
+    /// If the provider is unknown, or cannot be reached.
+    pub(crate) async fn sign_in_address(
+        &self,
+        issuer: &str,
+        terms: &SignInTerms<'_>,
+        state: &str,
+        challenge: &str,
+    ) -> Result<Url, TokenProblem> {
+        self.named(issuer)?.sign_in_address(terms, state, challenge).await
+    }
+
+    /// Returns the person who has returned from that page with a code.
+    ///
+    /// # Errors
+    /// If the provider does not accept the code, or its token gives no access.
+    pub(crate) async fn signed_in(
+        &self,
+        issuer: &str,
+        terms: &SignInTerms<'_>,
+        code: &str,
+        verifier: &str,
+    ) -> Result<Arc<Person>, TokenProblem> {
+        let issuer = self.named(issuer)?;
+        let token = issuer.signed_in_token(terms, code, verifier).await?;
+        let person = self.owner(&token).await?;
+        // An opaque token may be that of another provider.
+        if person.issuer == issuer.name() { Ok(person) } else { Err(TokenProblem::UnknownIssuer) }
+    }
+
+    fn named(&self, name: &str) -> Result<&Issuer, TokenProblem> {
+        let issuer = self.all.iter().find(|issuer| issuer.name() == name && issuer.signs_in());
+        issuer.ok_or(TokenProblem::UnknownIssuer)
     }
 
     /// Returns the scopes that tokens must have.

@@ -8,20 +8,18 @@ use futures_util::{
 };
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use reqwest::Client;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
-use url::Url;
 
-use crate::base::{Lock, with_causes};
+use super::issuer_metadata::{IssuerMetadata, get_json};
+use crate::base::Lock;
 
 /// Minimum interval between two requests because of unknown keys, so that tokens with invented keys
 /// cannot cause many.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Age at which keys are requested again, so that a key that was withdrawn is forgotten.
 const MAX_AGE: Duration = Duration::from_hours(1);
-/// Maximum size of an answer, in bytes.
-const MAX_BYTES: usize = 1024 * 1024;
 
 /// The keys of one identity provider, requested when a token names an unknown one.
 pub(super) struct KeySet {
@@ -49,13 +47,6 @@ type SharedRequest = Shared<BoxFuture<'static, ()>>;
 #[derive(Deserialize)]
 struct PublishedKeys {
     keys: Vec<serde_json::Value>,
-}
-
-/// The part of the metadata of an issuer that names its keys (RFC 8414, section 2).
-#[derive(Deserialize)]
-struct IssuerMetadata {
-    issuer: String,
-    jwks_uri: String,
 }
 
 impl KeySet {
@@ -124,29 +115,16 @@ impl KeySet {
     }
 
     async fn requested_keys(&self) -> Result<JwkSet, String> {
-        let url = match &self.url {
-            Some(url) => url.clone(),
-            None => self.address_in_metadata(&self.client).await?,
+        let url = if let Some(url) = &self.url {
+            url.clone()
+        } else {
+            let metadata = IssuerMetadata::request(&self.client, &self.issuer).await?;
+            metadata.jwks_uri.ok_or("the metadata of the issuer names no keys")?
         };
         let PublishedKeys { keys } = get_json(&self.client, &url).await?;
         // A key of an unknown form does not hide the others.
         let keys = keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
         Ok(JwkSet { keys: keys.collect() })
-    }
-
-    async fn address_in_metadata(&self, client: &Client) -> Result<String, String> {
-        let mut problem = String::new();
-        for url in metadata_addresses(&self.issuer) {
-            match get_json::<IssuerMetadata>(client, &url).await {
-                // Another issuer could be impersonated otherwise (RFC 8414, section 3.3).
-                Ok(metadata) if metadata.issuer != self.issuer => {
-                    problem = format!("{url} is the metadata of another issuer");
-                }
-                Ok(metadata) => return Ok(metadata.jwks_uri),
-                Err(why) => problem = why,
-            }
-        }
-        Err(problem)
     }
 }
 
@@ -157,60 +135,5 @@ impl KnownKeys {
             Some(id) => keys.find(id).cloned(),
             None => keys.keys.first().filter(|_| keys.keys.len() == 1).cloned(),
         }
-    }
-}
-
-/// Returns the addresses of the metadata of an issuer (RFC 8414, section 3.1, and `OpenID Connect
-/// Discovery`, section 4).
-fn metadata_addresses(issuer: &str) -> Vec<String> {
-    let Ok(url) = Url::parse(issuer) else { return Vec::new() };
-    let path = url.path().trim_end_matches('/').to_owned();
-    let at = |path: String| {
-        let mut url = url.clone();
-        url.set_path(&path);
-        url.to_string()
-    };
-    vec![
-        at(format!("/.well-known/oauth-authorization-server{path}")),
-        at(format!("{path}/.well-known/openid-configuration")),
-    ]
-}
-
-async fn get_json<T: DeserializeOwned>(client: &Client, url: &str) -> Result<T, String> {
-    let failed = |why: String| format!("{url}: {why}");
-    let answer = client.get(url).send().await.map_err(|error| failed(with_causes(&error)))?;
-    read_json(answer).await.map_err(failed)
-}
-
-/// Reads an answer of bounded size.
-pub(super) async fn read_json<T: DeserializeOwned>(
-    mut answer: reqwest::Response,
-) -> Result<T, String> {
-    if !answer.status().is_success() {
-        return Err(format!("status {}", answer.status().as_u16()));
-    }
-    let mut text = Vec::new();
-    while let Some(part) = answer.chunk().await.map_err(|error| with_causes(&error))? {
-        text.extend_from_slice(&part);
-        if text.len() > MAX_BYTES {
-            return Err(format!("the answer has more than {MAX_BYTES} bytes"));
-        }
-    }
-    serde_json::from_slice(&text).map_err(|error| format!("the answer is invalid: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metadata_is_looked_for_where_the_standards_say() {
-        assert_eq!(
-            metadata_addresses("https://i.example.com/tenant/"),
-            [
-                "https://i.example.com/.well-known/oauth-authorization-server/tenant",
-                "https://i.example.com/tenant/.well-known/openid-configuration",
-            ]
-        );
     }
 }

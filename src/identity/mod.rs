@@ -5,12 +5,15 @@
 
 mod introspection;
 mod issuer;
+mod issuer_metadata;
 mod issuers;
 mod key_set;
 mod person;
+mod sign_in;
 mod signatures;
 mod token_problem;
 
 pub(crate) use issuers::Issuers;
 pub(crate) use person::Person;
+pub(crate) use sign_in::SignInTerms;
 pub(crate) use token_problem::TokenProblem;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Event, Fleet, Host, Principal, Subscriber, known_tasks, large_results, notifications,
-    resources::end_later,
+    Event, Fleet, Host, Principal, Subscriber, instance::Instance, known_tasks, large_results,
+    notifications, reaper::reap, resources::end_later,
 };
 
 impl Fleet {
@@ -44,6 +44,16 @@ impl Fleet {
         large_results::discard(self, self.calls.results.forget(owner));
         self.calls.consents.forget(owner);
         known_tasks::unsubscribe(self, self.extensions.tasks.forget(owner));
-        self.servers.stop_owned_by(owner);
+        self.servers.owned().stop_those_of(owner);
     }
+}
+
+/// Ends the instances of people who have not used them for some time, and have no session.
+pub(super) fn reap_instances(fleet: &Fleet) {
+    reap(fleet, fleet.servers.owned().added(), |fleet| {
+        let hosts = fleet.audience.hosts();
+        let is_needed =
+            |instance: Instance| hosts.iter().any(|host| instance.is_for(host.as_ref()));
+        fleet.servers.owned().retire_unused(is_needed)
+    });
 }

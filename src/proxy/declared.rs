@@ -2,7 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Caller, Fleet, Host, audience::is_sole, instance::Instance};
+use super::{
+    Caller, Fleet, Host,
+    audience::is_sole,
+    instance::{Instance, Owner},
+};
 use crate::{
     catalog::ServerId,
     config::Wrapping,
@@ -23,7 +27,8 @@ fn without_hosts() -> Raw {
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
     // The hosts of a pool come and go, and so do those of a service of several replicas.
     let settings = fleet.settings();
-    let is_service = settings.store.store.is_some() && instance.owner.is_none();
+    let is_service =
+        settings.store.store.is_some() && !matches!(instance.owner, Some(Owner::Host(..)));
     if is_service || settings.launch.wrapping == Wrapping::Pooled {
         return without_hosts();
     }

@@ -118,8 +118,7 @@ impl Fleet {
     pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
         let mut hosts = self.audience.hosts();
         hosts.retain(|host| {
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && self.board.shows(&host.endpoint(), instance.server)
+            instance.is_for(host.as_ref()) && self.board.shows(&host.endpoint(), instance.server)
         });
         hosts
     }
@@ -138,6 +137,6 @@ impl Fleet {
 
     /// Returns the instance of a server that a caller uses.
     pub(super) fn instance(&self, server: ServerId, caller: &Caller) -> Instance {
-        self.servers.instance(server, caller.host.principal())
+        self.servers.instance(server, caller.host.as_ref())
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     catalog::{OfferId, Presence},
-    config::{Isolation, Wrapping},
+    config::Wrapping,
     protocol::{Greeting, error, introduced, offered_capabilities, routed_capabilities},
     upstream::LoadError,
     wire::{Outcome, Raw, edit},
@@ -83,7 +83,7 @@ async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greet
     let endpoint = caller.endpoint();
     let (server, only) = (endpoint.passes_through()?, endpoint.only?);
     let own = fleet.servers.existing(fleet.instance(server, caller));
-    if fleet.servers.config(server).connecting.isolation == Isolation::Session {
+    if fleet.servers.config(server).connecting.has_own_instances() {
         let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
         if let Some(greeting) = known.filter(|greeting| greeting.answer.is_some()) {
             return Some(Ok(greeting));

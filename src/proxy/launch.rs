@@ -7,6 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Fleet,
     asking::Asking,
+    attachment,
     audience::Audience,
     board::Board,
     catalog_memory::CatalogMemory,
@@ -74,9 +75,8 @@ impl Fleet {
         let calls = CallState::new(KeptResults::new(&mark));
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
-            let observe: Observe = Box::new(move |instance| {
-                Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
-            });
+            let observe: Observe =
+                Box::new(move |instance| Arc::new(InstanceObserver::new(fleet.clone(), instance)));
             let servers =
                 Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
                     catalog_memory.adopt(id, &slot.config);
@@ -100,6 +100,7 @@ impl Fleet {
         catalogs::seed(&fleet, |_| true);
         known_tasks::reap_tasks(&fleet);
         large_results::reap_results(&fleet);
+        attachment::reap_instances(&fleet);
         fleet
     }
 

@@ -10,10 +10,11 @@ use super::{
     calls::{self, AskLogin, Call},
     catalogs,
     loading::load_offer,
+    personal_resources,
 };
 use crate::{
     catalog::{Presence, Snapshot},
-    config::{AlwaysLoad, Isolation, Pin, Startup},
+    config::{AlwaysLoad, Pin, Startup},
     protocol::{error, has_cursor, method},
     upstream::{ListKinds, Phase, Upstream, offerable},
     wire::{Outcome, Raw, edit},
@@ -35,7 +36,8 @@ pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
 
 pub(super) async fn list_resources(fleet: &Fleet, caller: &Caller) -> Outcome {
     let snapshot = fresh(fleet, caller, ListKinds::RESOURCES).await?;
-    Ok(list("resources", &snapshot.merged_lists().resources()))
+    let of_all = snapshot.merged_lists().resources();
+    Ok(list("resources", &personal_resources::with_personal(fleet, caller, of_all)))
 }
 
 pub(super) async fn list_templates(fleet: &Fleet, caller: &Caller) -> Outcome {
@@ -93,7 +95,7 @@ pub(super) async fn list_of_sole(
         return None;
     }
     // A catalog of another host's instance is not shown to this host.
-    let is_shared = config.connecting.isolation != Isolation::Session;
+    let is_shared = !config.connecting.has_own_instances();
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.connected_era().is_none() && is_known {
         return None;
@@ -124,7 +126,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         return Ok(());
     };
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
-    let is_own = fleet.servers.config(server).connecting.isolation == Isolation::Session;
+    let is_own = fleet.servers.config(server).connecting.has_own_instances();
     let is_unknown = if is_own {
         upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
     } else {

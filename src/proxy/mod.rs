@@ -35,6 +35,7 @@ mod observer;
 mod open_logins;
 mod operator;
 mod overview;
+mod personal_resources;
 mod profile_use;
 mod publishing;
 mod questions;

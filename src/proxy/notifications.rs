@@ -24,7 +24,7 @@ impl Fleet {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
         let only = host.endpoint().only_server();
         for (instance, upstream) in self.servers.instances() {
-            let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
+            let is_theirs = instance.is_for(host);
             let is_concerned = is_theirs
                 && if is_roots {
                     // Roots are declared to a server only if it has one host.
@@ -119,7 +119,7 @@ fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notificatio
 fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
     let is_told = |host: &dyn Host| {
         host.endpoint().passes_through() == Some(instance.server)
-            && instance.owner.is_none_or(|owner| owner == host.principal())
+            && instance.is_for(host)
             && fleet.board.has_loaded(&Viewer::of(host), instance.server)
     };
     fleet.audience.announce(changes, is_told);
@@ -153,7 +153,7 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
     let level = params.as_ref().and_then(LogLevel::of_params);
     let is_concerned = |host: &dyn Host| {
         let endpoint = host.endpoint();
-        instance.owner.is_none_or(|owner| owner == host.principal())
+        instance.is_for(host)
             && (endpoint.only_server() == Some(instance.server)
                 || is_known && endpoint.only.is_none())
             && fleet.board.has_loaded(&Viewer::of(host), instance.server)

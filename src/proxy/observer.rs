@@ -7,9 +7,11 @@ use std::{
 };
 
 use super::{
-    Event, Fleet, catalogs, declared, instance::Instance, notifications, publishing, questions,
+    Event, Fleet, catalogs, declared, instance::Instance, notifications, personal_resources,
+    publishing, questions,
 };
 use crate::{
+    base::Lock,
     catalog::{LoadOrigin, Presence, ServerCatalog, ServerId},
     protocol::Era,
     upstream::{ChangeAudience, Question, Recalled, ServerObserver},
@@ -18,11 +20,27 @@ use crate::{
 
 /// Reports the life of an instance to the fleet.
 pub(super) struct InstanceObserver {
-    pub(super) fleet: Weak<Fleet>,
-    pub(super) instance: Instance,
+    fleet: Weak<Fleet>,
+    instance: Instance,
+    /// The last catalog of the instance.
+    last: Lock<Option<Arc<ServerCatalog>>>,
 }
 
 impl InstanceObserver {
+    pub(super) fn new(fleet: Weak<Fleet>, instance: Instance) -> Self {
+        Self { fleet, instance, last: Lock::default() }
+    }
+
+    /// Notes the catalog of an instance that only one person uses. Returns whether its resources
+    /// differ from the last ones.
+    fn has_other_resources(&self, catalog: &Arc<ServerCatalog>) -> bool {
+        if self.instance.login_owner().is_none() {
+            return false;
+        }
+        let last = self.last.lock().replace(catalog.clone());
+        last.map_or(!catalog.resources.is_empty(), |last| last.resources != catalog.resources)
+    }
+
     fn tell(&self, tell: impl FnOnce(&Fleet, ServerId)) {
         // The fleet is gone only when dormouse ends.
         if let Some(fleet) = self.fleet.upgrade() {
@@ -43,6 +61,8 @@ impl ServerObserver for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);
+            let has_other_resources = self.has_other_resources(&catalog);
+            let catalog = personal_resources::without_personal(self.instance, &catalog);
             publishing::publish_connection(fleet, self.instance, &catalog);
             publishing::publish(fleet, self.instance, audience, |offer| {
                 // The origin of a live catalog does not change while it is live.
@@ -58,11 +78,15 @@ impl ServerObserver for InstanceObserver {
                 let exposed = fleet.catalog_memory.expose(offer, &catalog);
                 Some(Presence::Live { exposed, origin })
             });
+            if has_other_resources {
+                personal_resources::announce(fleet, self.instance);
+            }
         });
     }
 
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
-        self.tell(|fleet, _| catalogs::keep(fleet, self.instance, catalog));
+        let catalog = personal_resources::without_personal(self.instance, catalog);
+        self.tell(|fleet, _| catalogs::keep(fleet, self.instance, &catalog));
     }
 
     fn recall(&self) -> Option<Recalled> {
@@ -70,6 +94,10 @@ impl ServerObserver for InstanceObserver {
     }
 
     fn troubled(&self, trouble: Option<String>) {
+        if self.instance.login_owner().is_some() {
+            // One person without a login is no trouble of the others.
+            return;
+        }
         self.tell(|fleet, _| {
             publishing::publish(fleet, self.instance, ChangeAudience::All, |offer| {
                 match offer.presence {

@@ -13,15 +13,23 @@ use std::{
 use futures_util::future::{BoxFuture, Shared};
 use tokio_util::sync::CancellationToken;
 
-use crate::{base::Lock, catalog::ServerId};
+use crate::{auth::LoginOwner, base::Lock, catalog::ServerId};
 
-pub(super) use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
+pub(super) use page::{CLOSED, DECLINED, LoginAtPage, Page, Waiter, is_accepted};
+
+/// A login that requests need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WantedLogin {
+    pub(super) server: ServerId,
+    /// The person whose login it is; `None` for that of all hosts.
+    pub(super) owner: Option<LoginOwner>,
+}
 
 /// Logins in progress.
 #[derive(Default)]
 pub(super) struct OpenLogins {
-    /// The open page of each server, shared by all requests that need it.
-    open: Lock<HashMap<ServerId, OpeningPage>>,
+    /// The open page of each login, shared by all requests that need it.
+    open: Lock<HashMap<WantedLogin, OpeningPage>>,
     /// The number of pages opened so far.
     opened: AtomicU64,
     /// Cancelled when dormouse ends: no user is waited for any more.
@@ -37,11 +45,11 @@ pub(super) struct OpeningPage {
 }
 
 impl OpenLogins {
-    /// Returns the page of a server: the open one, or another that `begin` opens under a number
+    /// Returns the page of a login: the open one, or another that `begin` opens under a number
     /// and with a token that ends it.
     pub(super) fn opening(
         &self,
-        server: ServerId,
+        login: WantedLogin,
         begin: impl FnOnce(u64, CancellationToken) -> OpeningPage,
     ) -> OpeningPage {
         let mut open = self.open.lock();
@@ -49,21 +57,21 @@ impl OpenLogins {
             let number = self.opened.fetch_add(1, Ordering::Relaxed);
             begin(number, self.ending.child_token())
         };
-        open.entry(server).or_insert_with(begin).clone()
+        open.entry(login).or_insert_with(begin).clone()
     }
 
     /// Removes an opening that has ended, and no later one.
-    pub(super) fn forget(&self, server: ServerId, number: u64) {
+    pub(super) fn forget(&self, login: WantedLogin, number: u64) {
         let mut open = self.open.lock();
-        if open.get(&server).is_some_and(|opening| opening.number == number) {
-            open.remove(&server);
+        if open.get(&login).is_some_and(|opening| opening.number == number) {
+            open.remove(&login);
         }
     }
 
     /// Closes the pages of servers whose connection is not kept.
     pub(super) fn close_all_but(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.open.lock().retain(|server, opening| {
-            let is_kept = is_kept(*server);
+        self.open.lock().retain(|login, opening| {
+            let is_kept = is_kept(login.server);
             if !is_kept {
                 opening.closing.cancel();
             }

@@ -18,7 +18,7 @@ use crate::{
         LoadOrigin, Offer, OfferId, Presence, SearchHit, SearchTarget, ServerCatalog, ServerId,
         Snapshot,
     },
-    config::ServerConfig,
+    config::{LoginHolder, ServerConfig},
     protocol::ClientIdentity,
     upstream::{LoadError, Phase, RecentLines, StaysAwake},
 };
@@ -100,6 +100,15 @@ impl Operator<'_> {
     /// Returns a text that no other fleet has, and that all ids of this one contain.
     pub(crate) fn mark(&self) -> &str {
         self.fleet.asking.mark()
+    }
+
+    /// Returns the config of a server that each person has to log in to.
+    pub(crate) fn server_with_logins_of_people(&self, name: &str) -> Option<Arc<ServerConfig>> {
+        let roster = self.fleet.servers.roster();
+        let mut slots = roster.all().map(|(_, slot)| &slot.config);
+        let config = slots.find(|config| config.name == name)?;
+        let is_of_people = config.enabled && config.connecting.login == LoginHolder::User;
+        is_of_people.then(|| config.clone())
     }
 
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they

@@ -227,7 +227,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
     fleet.calls.consents.retain(|server| difference.keeps_connection(server));
     fleet.calls.logins.close_all_but(|server| difference.keeps_connection(server));
     fleet.extensions.lists.retain(|server| difference.keeps_connection(server));
-    fleet.servers.retire_owned(|server| difference.keeps_connection(server));
+    fleet.servers.owned().retire(|instance| difference.keeps_connection(instance.server));
 }
 
 /// Moves the subscriptions of a server to its new instances. The shared instance is connected for

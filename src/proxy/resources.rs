@@ -8,7 +8,7 @@ use super::{
     calls::{self, Call, Feature},
     catalogs,
     instance::Instance,
-    large_results,
+    large_results, personal_resources,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
@@ -115,6 +115,9 @@ pub(super) async fn find_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> 
 /// Returns the server of a resource. At an endpoint of one server every resource is that server's.
 pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
     if let Some(server) = caller.endpoint().only_server() {
+        return ResourceRoute::Server(server);
+    }
+    if let Some(server) = personal_resources::server_with(fleet, caller, uri) {
         return ResourceRoute::Server(server);
     }
     let route = fleet.board.snapshot_for(&caller.viewer()).merged_lists().route_resource(uri);

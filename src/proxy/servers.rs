@@ -1,36 +1,36 @@
 //! All servers of the config, and the instances of them that run.
 
 mod first_attempts;
+mod owned_instances;
 mod roster;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
-use super::{Principal, instance::Instance};
+use super::{Host, instance::Instance};
 use crate::{
-    base::Lock,
     catalog::{ServerCatalog, ServerId},
-    config::{Isolation, Profiles, ServerConfig, Startup},
+    config::{Profiles, ServerConfig, Startup},
     protocol::Era,
     upstream::{Context, Phase, ServerObserver, Upstream},
 };
 use first_attempts::FirstAttempts;
+use owned_instances::OwnedInstances;
 
 pub(super) use roster::{Roster, Slot, SlotConfig};
 
 /// Makes the observer of an instance.
 pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn ServerObserver> + Send + Sync>;
 
-/// The roster of servers and their instances. It knows no host: an instance belongs to a
-/// [`Principal`] or to all.
+/// The roster of servers and their instances. It keeps no host: an instance has an [`Owner`], or is
+/// for all.
 pub(super) struct Servers {
     context: Context,
     observe: Observe,
     roster: ArcSwap<Roster>,
-    /// The instances that belong to one principal each.
-    owned: Lock<HashMap<Instance, Upstream>>,
+    owned: OwnedInstances,
     first_attempts: FirstAttempts,
 }
 
@@ -53,7 +53,7 @@ impl Servers {
             Slot::start(&context, &observe, Instance::shared(id, version), config)
         });
         let roster = ArcSwap::from_pointee(roster);
-        Self { context, observe, roster, owned: Lock::default(), first_attempts }
+        Self { context, observe, roster, owned: OwnedInstances::default(), first_attempts }
     }
 
     pub(super) fn roster(&self) -> Arc<Roster> {
@@ -80,15 +80,11 @@ impl Servers {
         roster.has(instance.server) && roster.slot(instance.server).version == instance.version
     }
 
-    /// Returns the instance of a server that a principal uses.
-    pub(super) fn instance(&self, server: ServerId, principal: Principal) -> Instance {
+    /// Returns the instance of a server that a host uses.
+    pub(super) fn instance(&self, server: ServerId, host: &dyn Host) -> Instance {
         let roster = self.roster.load();
         let Slot { config, version, .. } = roster.slot(server);
-        let owner = match config.connecting.isolation {
-            Isolation::Auto | Isolation::Shared => None,
-            Isolation::Session => Some(principal),
-        };
-        Instance { owner, ..Instance::shared(server, *version) }
+        Instance::of(host, server, *version, config)
     }
 
     /// Returns the handle of the shared instance of a server.
@@ -106,19 +102,18 @@ impl Servers {
         if instance.owner.is_none() {
             return self.shared(instance.server);
         }
-        let mut owned = self.owned.lock();
-        let start = || {
-            let observer = (self.observe)(instance);
-            Upstream::start(self.config(instance.server), observer, &self.context, known())
-        };
-        owned.entry(instance).or_insert_with(start).clone()
+        self.owned.using(instance, || {
+            let (observer, config) = ((self.observe)(instance), self.config(instance.server));
+            let login_owner = instance.login_owner();
+            Upstream::start(config, observer, &self.context, known(), login_owner)
+        })
     }
 
     /// Returns the handle of an instance that has been made.
     pub(super) fn existing(&self, instance: Instance) -> Option<Upstream> {
         match instance.owner {
             None => Some(self.shared(instance.server)),
-            Some(_) => self.owned.lock().get(&instance).cloned(),
+            Some(_) => self.owned.find(instance),
         }
     }
 
@@ -128,31 +123,12 @@ impl Servers {
         let shared = roster
             .all()
             .map(|(id, slot)| (Instance::shared(id, slot.version), slot.upstream.clone()));
-        let owned = self.owned.lock();
-        shared.chain(owned.iter().map(|(of, upstream)| (*of, upstream.clone()))).collect()
+        shared.chain(self.owned.all()).collect()
     }
 
-    /// Stops the instances of a principal.
-    pub(super) fn stop_owned_by(&self, owner: Principal) {
-        self.owned.lock().retain(|instance, upstream| {
-            let is_theirs = instance.owner == Some(owner);
-            if is_theirs {
-                upstream.stop();
-            }
-            !is_theirs
-        });
-    }
-
-    /// Retires the instances of principals whose servers are not kept: they finish what is in
-    /// flight.
-    pub(super) fn retire_owned(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.owned.lock().retain(|instance, upstream| {
-            let is_kept = is_kept(instance.server);
-            if !is_kept {
-                upstream.retire();
-            }
-            is_kept
-        });
+    /// Returns the instances with owners.
+    pub(super) fn owned(&self) -> &OwnedInstances {
+        &self.owned
     }
 
     /// Connects the eager servers in the background, for hosts of this era, and learns what the
@@ -191,7 +167,7 @@ impl Servers {
 
     /// Waits until the first attempts of eager and hybrid servers are over, but not beyond `limit`
     /// after the start. Returns the servers that have hung, once.
-    pub(super) async fn started(&self, limit: std::time::Duration) -> Vec<ServerId> {
+    pub(super) async fn started(&self, limit: Duration) -> Vec<ServerId> {
         let began = Instant::now();
         if self.first_attempts.over(limit).await || began >= self.first_attempts.deadline(limit) {
             return Vec::new();

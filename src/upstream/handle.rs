@@ -18,6 +18,7 @@ use super::{
     stderr::{RecentLines, StderrTail},
 };
 use crate::{
+    auth::LoginOwner,
     base::Lock,
     catalog::ServerCatalog,
     config::ServerConfig,
@@ -32,14 +33,16 @@ pub(crate) struct Upstream(Arc<SharedServer>);
 
 impl Upstream {
     /// Starts the actor of a server, which connects nothing before it is asked to. `known` is the
-    /// catalog, if another instance of the server has shown it.
+    /// catalog, if another instance of the server has shown it, and `login_owner` the person whose
+    /// login requests carry.
     pub(crate) fn start(
         config: Arc<ServerConfig>,
         observer: Arc<dyn ServerObserver>,
         context: &Context,
         known: Option<Arc<ServerCatalog>>,
+        login_owner: Option<LoginOwner>,
     ) -> Self {
-        let credentials = context.auth.credentials(&config);
+        let credentials = context.auth.credentials(&config, login_owner);
         Self::start_with(config, observer, context, known, credentials)
     }
 

@@ -103,10 +103,9 @@ impl Challenge {
 /// The reason that no authorization is available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CredentialError {
-    /// A user must log in. `why` is the state of the previous login, `command` the command that
-    /// logs in.
-    #[error("the server requires a login{why}: run `{command}` in a terminal, then try again")]
-    LoginRequired { why: String, command: String },
+    /// A user must log in. `why` is the state of the previous login, `remedy` what to do.
+    #[error("the server requires a login{why}: {remedy}, then try again")]
+    LoginRequired { why: String, remedy: String },
     /// A later try may succeed.
     #[error("cannot use the login now: {0}")]
     Unavailable(String),

@@ -45,6 +45,7 @@ mod own_config;
 mod packaging;
 mod page;
 mod people;
+mod person_logins;
 mod policy;
 mod policy_spellings;
 mod profiles;

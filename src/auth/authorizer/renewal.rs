@@ -168,7 +168,7 @@ impl Authorizer {
         CredentialError::Unavailable(if self.uses_client_credentials() {
             why.to_owned()
         } else {
-            format!("{why}; if this persists, run `{}`", self.command)
+            format!("{why}; if this persists, {}", self.remedy)
         })
     }
 
@@ -472,7 +472,7 @@ impl Authorizer {
             let missing = scopes::quoted(&missing);
             let why =
                 format!("the authorization server has not granted the required scopes ({missing})");
-            let again = format!("{why}; to request them again, run `{}`", self.command);
+            let again = format!("{why}; to request them again, {}", self.remedy);
             return Err(CredentialError::Refused(if self.uses_client_credentials() {
                 why
             } else {

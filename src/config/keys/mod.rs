@@ -52,7 +52,7 @@ pub(crate) use result_limit::ResultLimit;
 pub(super) use root_entry::RootEntry;
 pub(crate) use script_settings::{SavedScript, ScriptSettings};
 pub(super) use server_entry::{ENABLED, SURFACE_OF_ENDPOINT, ServerEntry, TransportKind};
-pub(crate) use server_entry::{Isolation, Protocol, Startup};
+pub(crate) use server_entry::{Isolation, LoginHolder, Protocol, Startup};
 pub(crate) use server_settings::{Pin, ServerSettings};
 pub(crate) use store_settings::StoreSettings;
 pub(crate) use telemetry_settings::{CallLogging, TelemetrySettings};

@@ -70,6 +70,11 @@ pub struct IssuerEntry {
     pub jwks_url: Option<String>,
     /// How to ask the provider about tokens that are not JWTs.
     pub introspection: Option<IntrospectionEntry>,
+    /// The name of this service at the provider, for servers with `"login": "user"`: people prove
+    /// there who they are before they log in to a server.
+    pub client_id: Option<String>,
+    /// The secret of this service at the provider, if it has one.
+    pub client_secret: Option<String>,
 }
 
 /// The address at which a provider tells about tokens (RFC 7662).
@@ -106,8 +111,18 @@ pub struct GroupEntry {
 impl Default for IssuerEntry {
     fn default() -> Self {
         let (issuer, audience, scopes, jwks_url, introspection) = Default::default();
+        let (client_id, client_secret) = Default::default();
         let groups_claim = "groups".to_owned();
-        Self { issuer, audience, scopes, groups_claim, jwks_url, introspection }
+        Self {
+            issuer,
+            audience,
+            scopes,
+            groups_claim,
+            jwks_url,
+            introspection,
+            client_id,
+            client_secret,
+        }
     }
 }
 
@@ -131,6 +146,10 @@ impl IssuerEntry {
         if let Some(introspection) = &self.introspection {
             check(&["introspection", "url"], &introspection.url);
         }
+        if self.client_secret.is_some() && self.client_id.is_none() {
+            let message = "this key needs a \"clientId\"";
+            problems.push((path(&["clientSecret"]), message.to_owned()));
+        }
         if self.audience.is_empty() && !has_public_url {
             let message = "a token for any service would be accepted: set publicUrl, or audience";
             problems.push((path(&["audience"]), message.to_owned()));
@@ -147,6 +166,27 @@ fn is_secure(text: &str) -> bool {
         _ => false,
     };
     text.contains("${") || Url::parse(text).is_ok_and(|url| is_secure(&url))
+}
+
+/// Returns what people lack to log in to servers, if the config has people, and a server with
+/// logins of theirs. `root`: the config as written.
+pub(super) fn missing_for_logins(root: &Value) -> Vec<KeyProblem> {
+    let servers = root["mcpServers"].as_object().into_iter().flatten();
+    let mut of_users = servers.filter(|(_, entry)| entry["login"] == "user");
+    let Some((server, _)) = of_users.next() else { return Vec::new() };
+    let why = format!("server {server:?} has \"login\": \"user\"");
+    let issuers = root["issuers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut problems = Vec::new();
+    if !issuers.is_empty() && root["publicUrl"].is_null() {
+        let message = format!("{why}: set publicUrl, to which browsers return after a login");
+        problems.push((vec![Step::Key("issuers".to_owned())], message));
+    }
+    for (at, _) in issuers.iter().enumerate().filter(|(_, entry)| entry["clientId"].is_null()) {
+        let path = vec![Step::Key("issuers".to_owned()), Step::Index(at)];
+        let message = format!("{why}: set clientId, so that people can prove who they are");
+        problems.push((path, message));
+    }
+    problems
 }
 
 /// Returns the problems of groups that name profiles which the config does not have. `profiles`:

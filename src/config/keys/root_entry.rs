@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    KeyProblem, PolicyRule, Profile, key_class::AT_ONCE, people_settings::unknown_profiles,
+    KeyProblem, PolicyRule, Profile,
+    key_class::AT_ONCE,
+    people_settings::{missing_for_logins, unknown_profiles},
     policy_rule,
 };
 use crate::config::key_path::keys;
@@ -39,6 +41,7 @@ impl RootEntry {
     pub(in crate::config) fn problems(&self, written: &Value) -> Vec<KeyProblem> {
         let mut problems = policy_rule::problems(&written["policy"], None);
         problems.extend(unknown_profiles(&written["groups"], &written["profiles"]));
+        problems.extend(missing_for_logins(written));
         for name in self.profiles.keys() {
             let base = keys(["profiles", name]);
             let of_profile = policy_rule::problems(&written["profiles"][name]["policy"], None);

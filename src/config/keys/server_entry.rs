@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Features, KeyProblem, OAuthEntry, PolicyRule, Surface, ToolsetEntries, ToolsetEntry,
+    Features, Grant, KeyProblem, OAuthEntry, PolicyRule, Surface, ToolsetEntries, ToolsetEntry,
     key_class::{AT_ONCE, RECONNECTS},
     policy_rule, toolset_entry,
 };
@@ -84,6 +84,11 @@ pub(in crate::config) struct ServerEntry {
     /// for one host.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) isolation: Isolation,
+    /// The login that requests to a server with a `url` carry. `service`: one login for all hosts,
+    /// by `dormouse login`. `user`: a login of the person whose access token the host shows; hosts
+    /// without one use that of the service. See docs/reference/people.md.
+    #[schemars(extend("x-class" = RECONNECTS))]
+    pub(in crate::config) login: LoginHolder,
     /// The program to start: a name on `PATH`, or a path.
     #[schemars(extend("x-class" = RECONNECTS))]
     pub(in crate::config) command: Option<String>,
@@ -128,6 +133,9 @@ impl ServerEntry {
             let message = "a server has either a header \"Authorization\" or \"oauth\"";
             problems.push(at("oauth", message));
         }
+        if self.login == LoginHolder::User {
+            problems.extend(self.problems_of_user_login(is_remote));
+        }
         problems.extend(policy_rule::problems(&written["policy"], Some((name, &self.toolsets))));
         problems.extend(toolset_entry::problems(&self.toolsets, &written["toolsets"]));
         let oauth = self.oauth.iter().flat_map(|oauth| oauth.problems(&written["oauth"]));
@@ -135,6 +143,22 @@ impl ServerEntry {
             ([vec![Step::Key("oauth".to_owned())], path].concat(), message)
         }));
         problems
+    }
+
+    /// Returns why people cannot log in to the server.
+    fn problems_of_user_login(&self, is_remote: bool) -> Option<KeyProblem> {
+        let is_machine =
+            self.oauth.as_ref().is_some_and(|oauth| oauth.grant == Grant::ClientCredentials);
+        let why = if !is_remote {
+            "a login is for servers with a \"url\""
+        } else if has_authorization(self.headers.keys()) {
+            "a server has either a header \"Authorization\" or a login"
+        } else if is_machine {
+            "\"grant\": \"client_credentials\" is the login of a machine, not of a user"
+        } else {
+            return None;
+        };
+        Some(at("login", why))
     }
 }
 
@@ -248,6 +272,17 @@ impl Isolation {
             Self::Session => "session",
         }
     }
+}
+
+/// The holder of the login that requests to a server carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LoginHolder {
+    /// All hosts share one login.
+    #[default]
+    Service,
+    /// Each person has a login.
+    User,
 }
 
 /// The transport of a server.

@@ -6,8 +6,9 @@ use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    forwarding::is_forwarded, locality::is_from_this_machine, principals::Principals,
-    quotas::Quotas, session_ticket::SessionTicket, sessions::Sessions, token_hash::TokenHash,
+    forwarding::is_forwarded, locality::is_from_this_machine, person_logins::PersonLogins,
+    principals::Principals, quotas::Quotas, session_ticket::SessionTicket, sessions::Sessions,
+    token_hash::TokenHash,
 };
 use crate::{
     base::random_token,
@@ -26,6 +27,8 @@ pub(super) struct HttpFront {
     /// The replicas that share a store with this process; `None` without a store.
     pub(super) replicas: Option<Arc<Replicas>>,
     pub(super) quotas: Quotas,
+    /// The pages at which people log in to servers; `None` if they cannot.
+    pub(super) person_logins: Option<PersonLogins>,
     pub(super) tasks: TaskTracker,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
@@ -36,6 +39,7 @@ impl HttpFront {
         fleet: Arc<Fleet>,
         address: SocketAddr,
         replicas: Option<Arc<Replicas>>,
+        person_logins: Option<PersonLogins>,
     ) -> Self {
         Self {
             sessions: Sessions::new(fleet.settings().http.listening.session_timeout),
@@ -44,6 +48,7 @@ impl HttpFront {
             fleet,
             replicas,
             quotas: Quotas::default(),
+            person_logins,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }

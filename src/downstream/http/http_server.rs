@@ -11,6 +11,7 @@ use super::{
     connections,
     front::HttpFront,
     guard::{Guard, GuardState, HttpAccess, RefusalLog},
+    person_logins::PersonLogins,
     root_paths::with_servers_at_root,
     routes::router,
 };
@@ -28,6 +29,8 @@ pub(crate) struct HttpRoutes {
     pub serves_at_root: bool,
     /// The replicas that share a store with this process; `None` without a store.
     pub replicas: Option<Arc<Replicas>>,
+    /// The pages at which people log in to servers; `None` if they cannot.
+    pub person_logins: Option<PersonLogins>,
     /// The certificate that hosts see; `None` if they connect without TLS.
     pub certificate: Option<Arc<Certificate>>,
 }
@@ -52,13 +55,13 @@ pub(crate) async fn serve(
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let HttpRoutes { access, api, serves_at_root, replicas, certificate } = routes;
+    let HttpRoutes { access, api, serves_at_root, replicas, person_logins, certificate } = routes;
     let drain_timeout = fleet.settings().http.listening.drain_timeout;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
-    let front = Arc::new(HttpFront::new(fleet, address, replicas));
+    let front = Arc::new(HttpFront::new(fleet, address, replicas, person_logins));
     let plain = router(&front, guard_state, api);
     let app = if serves_at_root { with_servers_at_root(plain, &front) } else { plain };
     let expiring = {

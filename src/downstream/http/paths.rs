@@ -9,7 +9,7 @@ pub(super) const LIVENESS_CHECKS: [&str; 2] = ["/healthz", "/_healthz"];
 pub(super) const READINESS_CHECKS: [&str; 2] = ["/readyz", "/_readyz"];
 
 /// First segments, in addition to those of health checks, that are never a server's name.
-const OWN_SEGMENTS: [&str; 6] = ["api", "metrics", "mcp", "sse", "messages", "ui"];
+const OWN_SEGMENTS: [&str; 7] = ["api", "metrics", "mcp", "sse", "messages", "ui", "login"];
 
 pub(super) fn is_health_check(path: &str) -> bool {
     LIVENESS_CHECKS.contains(&path) || READINESS_CHECKS.contains(&path)

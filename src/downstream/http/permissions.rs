@@ -50,6 +50,11 @@ pub(super) fn may_use(front: &HttpFront, sender: &Sender, endpoint: &Endpoint) -
     permitted.is_ok_and(|profile| profile == endpoint.profile)
 }
 
+/// Returns whether a person may use anything at all.
+pub(super) fn may_use_service(front: &HttpFront, person: &Person) -> bool {
+    permitted_profile(front, person, None).is_ok()
+}
+
 /// Counts the calls of tools and the bytes of a person's request.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 pub(super) fn spend(

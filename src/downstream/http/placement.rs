@@ -92,6 +92,28 @@ pub(super) async fn answer_elsewhere(
     None
 }
 
+/// Has another replica answer a request of a browser, if that has made `id`. Returns `None` if this
+/// one has to answer.
+pub(super) async fn answer_at_replica_of(
+    front: &HttpFront,
+    id: &str,
+    target: String,
+    headers: &HeaderMap,
+) -> Option<Response> {
+    let replicas = front.replicas.as_ref()?;
+    if is_forwarded(replicas.keys(), headers) || id.starts_with(replicas.mark()) {
+        return None;
+    }
+    for mark in marks_in(id.as_bytes()).take(1) {
+        replicas.look_up(mark).await;
+    }
+    let replica = replicas.find(|other| id.starts_with(other))?;
+    let (method, headers) = (Method::GET, headers.clone());
+    let request = ReceivedRequest { method, target, headers, body: Bytes::new() };
+    let forwarded = forward(replicas.keys(), &replica, request).await;
+    forwarded.inspect_err(|NotReached| replicas.note_unreachable(&replica)).ok()
+}
+
 /// Ends the session here that another replica has answered for.
 async fn end_copy(front: &HttpFront, head: &RequestHead) {
     let copy = head.session.as_ref().and_then(|id| front.sessions.remove(id));

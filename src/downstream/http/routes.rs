@@ -18,6 +18,7 @@ use super::{
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     permissions::{permitted_profile, spend},
+    person_logins,
     placement::{RequestHead, answer_elsewhere, session_in},
     protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, PostedMessages, refusal},
@@ -47,6 +48,7 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         Some(resource) => router.merge(metadata_routes(&resource)),
         None => router,
     };
+    let router = router.merge(person_logins::routes());
     // Health checks need neither a token nor a known host name.
     let router = LIVENESS_CHECKS
         .iter()

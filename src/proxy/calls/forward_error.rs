@@ -25,10 +25,10 @@ pub(in crate::proxy) enum ForwardError {
     Asks(Raw),
     /// A user was asked to log in and has not.
     #[error(
-        "server {server:?} requires a login, which was not completed ({why}): run `{command}` in \
-            a terminal, then try again"
+        "server {server:?} requires a login, which was not completed ({why}): {remedy}, then try \
+            again"
     )]
-    NotLoggedIn { server: String, why: String, command: String },
+    NotLoggedIn { server: String, why: String, remedy: String },
 }
 
 impl From<Denial> for ForwardError {

@@ -8,12 +8,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{forward_error::ForwardError, heartbeat::with_beats, shape::shape};
 use crate::{
+    auth::{Auth, LoginError, LoginOwner},
     catalog::ServerId,
+    config::ServerConfig,
     protocol::{Era, method},
     proxy::{
         Caller, Event, Fleet,
         asking::{Continuation, HostQuestion},
-        open_logins::{CLOSED, DECLINED, OpeningPage, Page, Waiter, is_accepted},
+        open_logins::{
+            CLOSED, DECLINED, LoginAtPage, OpeningPage, Page, Waiter, WantedLogin, is_accepted,
+        },
     },
     wire::{Outcome, Raw, edit},
 };
@@ -48,12 +52,13 @@ pub(super) async fn log_in(
     caller: &Caller,
     ask: AskLogin,
 ) -> Result<bool, ForwardError> {
-    let Some(channel) = login_channel(fleet, caller, ask) else { return Ok(false) };
+    let wanted = WantedLogin { server, owner: fleet.instance(server, caller).login_owner() };
+    let Some(channel) = login_channel(fleet, caller, wanted, ask) else { return Ok(false) };
     let waiting = async {
-        let page = login_page(fleet, server).await?;
+        let page = login_page(fleet, wanted).await?;
         match (channel, caller.client.era) {
             (LoginChannel::Host, Era::Modern) => {
-                return Ok(Some(ask_to_come_back(fleet, server, caller, page, true)));
+                return Ok(Some(ask_to_come_back(fleet, wanted, caller, page, true)));
             }
             (LoginChannel::Host, Era::Legacy) => page.finished_at(caller).await?,
             (LoginChannel::Browser, _) => page.finished_in_browser().await?,
@@ -66,32 +71,38 @@ pub(super) async fn log_in(
     if let Ok(Some(question)) = outcome {
         return Err(ForwardError::Asks(question));
     }
-    outcome.map(|_| true).map_err(|why| not_logged_in(fleet, server, why))
+    outcome.map(|_| true).map_err(|why| not_logged_in(fleet, wanted, why))
 }
 
-fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
-    let server = fleet.servers.config(server).name.clone();
+fn not_logged_in(fleet: &Fleet, wanted: WantedLogin, why: String) -> ForwardError {
+    let server = fleet.servers.config(wanted.server).name.clone();
     tracing::warn!(server, why, "login not completed");
-    let command = fleet.context.auth.command(&server);
-    ForwardError::NotLoggedIn { server, why, command }
+    let remedy = fleet.context.auth.remedy(&server, wanted.owner);
+    ForwardError::NotLoggedIn { server, why, remedy }
 }
 
 /// Returns the channel to the user of a host; `None` if no user can be asked.
-fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginChannel> {
+fn login_channel(
+    fleet: &Fleet,
+    caller: &Caller,
+    wanted: WantedLogin,
+    ask: AskLogin,
+) -> Option<LoginChannel> {
     // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
     let may_ask = caller.request.as_ref().is_none_or(|request| {
         [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
             .contains(&request.method.as_str())
     });
-    // The browser has to come back to this machine.
+    // The browser has to come back to this machine, or to the public address.
+    let is_of_person = wanted.owner.is_some();
     let can_show = ask == AskLogin::ThroughHost
-        && caller.host.is_on_this_machine()
+        && (is_of_person || caller.host.is_on_this_machine())
         && may_ask
         && caller.client.elicitation().url;
     if can_show {
         return Some(LoginChannel::Host);
     }
-    channel_without_host(fleet)
+    if is_of_person { None } else { channel_without_host(fleet) }
 }
 
 fn channel_without_host(fleet: &Fleet) -> Option<LoginChannel> {
@@ -99,13 +110,13 @@ fn channel_without_host(fleet: &Fleet) -> Option<LoginChannel> {
     may_open.then_some(LoginChannel::Browser)
 }
 
-/// Returns the open login page of a server, or a new one.
-async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
-    let begin = |number, closing| open_page(fleet, server, number, closing);
-    let opening = fleet.calls.logins.opening(server, begin);
+/// Returns the open page of a login, or a new one.
+async fn login_page(fleet: &Fleet, wanted: WantedLogin) -> Result<Waiter, String> {
+    let begin = |number, closing| open_page(fleet, wanted, number, closing);
+    let opening = fleet.calls.logins.opening(wanted, begin);
     let opened = opening.page.await;
     if opened.is_err() {
-        fleet.calls.logins.forget(server, opening.number);
+        fleet.calls.logins.forget(wanted, opening.number);
     }
     opened.map(Waiter::of)
 }
@@ -114,7 +125,7 @@ async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
 /// user.
 fn ask_to_come_back(
     fleet: &Fleet,
-    server: ServerId,
+    wanted: WantedLogin,
     caller: &Caller,
     page: Waiter,
     is_asked: bool,
@@ -124,7 +135,7 @@ fn ask_to_come_back(
     let weak = fleet.this.clone();
     let then: Continuation = Box::new(move |caller, responses| {
         Box::pin(
-            async move { resume_login(&*weak.upgrade()?, server, page, &caller, &responses).await },
+            async move { resume_login(&*weak.upgrade()?, wanted, page, &caller, &responses).await },
         )
     });
     fleet.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
@@ -134,7 +145,7 @@ fn ask_to_come_back(
 /// anything; `None` where the request is to be handled as if it were new.
 async fn resume_login(
     fleet: &Fleet,
-    server: ServerId,
+    wanted: WantedLogin,
     page: Waiter,
     caller: &Caller,
     responses: &Raw,
@@ -147,32 +158,32 @@ async fn resume_login(
     let finished = match tokio::time::timeout(patience, page.finished()).await {
         Ok(finished) => finished,
         Err(_) if is_awaited => {
-            return Some(Ok(ask_to_come_back(fleet, server, caller, page, false)));
+            return Some(Ok(ask_to_come_back(fleet, wanted, caller, page, false)));
         }
         Err(_) => {
             page.decline();
             Err(DECLINED.to_owned())
         }
     };
-    let failed = not_logged_in(fleet, server, finished.err()?);
+    let failed = not_logged_in(fleet, wanted, finished.err()?);
     Some(shape(caller, &request.method, Err(failed)))
 }
 
 /// Begins a login, which continues even if all requests that need it are cancelled.
 fn open_page(
     fleet: &Fleet,
-    server: ServerId,
+    wanted: WantedLogin,
     number: u64,
     closing: CancellationToken,
 ) -> OpeningPage {
-    let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(server));
+    let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(wanted.server));
     let tasks = fleet.context.tasks.clone();
     let fleet = fleet.this.clone();
     let opening = tasks.clone().spawn({
         let closing = closing.clone();
         async move {
             let login = tokio::select! {
-                login = auth.begin_browser_login(&config, &[]) => {
+                login = begin_login(&auth, &config, wanted.owner) => {
                     login.map_err(|error| error.to_string())?
                 }
                 () = closing.cancelled() => return Err(CLOSED.to_owned()),
@@ -180,7 +191,7 @@ fn open_page(
             let forget = move || {
                 if let Some(fleet) = fleet.upgrade() {
                     // Later requests begin another login.
-                    fleet.calls.logins.forget(server, number);
+                    fleet.calls.logins.forget(wanted, number);
                     fleet.events.send(Event::LoginEnded);
                 }
             };
@@ -196,6 +207,20 @@ fn open_page(
     });
     let page = async move { opening.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
     OpeningPage { number, page: page.boxed().shared(), closing }
+}
+
+async fn begin_login(
+    auth: &Auth,
+    server: &ServerConfig,
+    owner: Option<LoginOwner>,
+) -> Result<LoginAtPage, LoginError> {
+    match owner {
+        None => Ok(LoginAtPage::Here(auth.begin_browser_login(server, &[]).await?)),
+        Some(owner) => {
+            let (address, made) = auth.public_login_of(server, owner)?;
+            Ok(LoginAtPage::Public { address, made })
+        }
+    }
 }
 
 /// The user that may be asked to log in.

@@ -65,6 +65,14 @@ pub(in crate::proxy) struct Page {
     finished: Shared<BoxFuture<'static, Finished>>,
 }
 
+/// The login that is made at a page.
+pub(in crate::proxy) enum LoginAtPage {
+    /// The browser returns to this process.
+    Here(Login),
+    /// The browser of a person goes by way of the public address of the service, at any replica.
+    Public { address: Url, made: BoxFuture<'static, ()> },
+}
+
 /// A place at which a page is shown to a user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum DialogPlace {
@@ -87,22 +95,31 @@ enum DialogEnd {
 pub(in crate::proxy) struct Waiter(Arc<Page>);
 
 impl Page {
-    /// Makes a page that no user has seen yet. It waits for a browser until `closing` is
-    /// cancelled.
+    /// Makes a page that no user has seen yet. It waits for the login until `closing` is cancelled.
     pub(in crate::proxy) fn of(
         server: String,
-        login: Login,
+        login: LoginAtPage,
         browser: Browser,
         closing: CancellationToken,
         tasks: &TaskTracker,
         when_finished: impl FnOnce() + Send + 'static,
     ) -> Arc<Self> {
-        let (address, asks_for) = (login.address().clone(), login.asks_for());
+        let (address, asks_for) = match &login {
+            LoginAtPage::Here(login) => (login.address().clone(), login.asks_for()),
+            LoginAtPage::Public { address, .. } => (address.clone(), String::new()),
+        };
         let until = Arc::new(Lock::new(Instant::now() + LOGIN_TIMEOUT));
         let waiting = tasks.spawn({
             let (until, closing) = (until.clone(), closing.clone());
             async move {
-                let finished = wait(login, &until, closing).await;
+                let given_up = given_up(&until, closing);
+                let finished = match login {
+                    LoginAtPage::Here(login) => wait(login, given_up).await,
+                    LoginAtPage::Public { made, .. } => tokio::select! {
+                        () = made => Ok(()),
+                        why = given_up => Err(why),
+                    },
+                };
                 when_finished();
                 finished
             }
@@ -272,24 +289,32 @@ impl Deref for Waiter {
 
 /// Waits until a browser returns with the code of this login, and completes the login; or until a
 /// user has logged in elsewhere.
-async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToken) -> Finished {
-    let mut elsewhere = std::pin::pin!(login.made_elsewhere());
+async fn wait(mut login: Login, given_up: impl Future<Output = String>) -> Finished {
+    let (mut elsewhere, mut given_up) =
+        (std::pin::pin!(login.made_elsewhere()), std::pin::pin!(given_up));
     loop {
-        let deadline = *until.lock();
         let returned = tokio::select! {
             returned = login.returned() => returned,
             () = &mut elsewhere => return Ok(()),
-            () = tokio::time::sleep_until(deadline) => {
-                if *until.lock() > deadline {
-                    // Another request has come and extended the time.
-                    continue;
-                }
-                return Err(format!("no login within {LOGIN_TIMEOUT:?}"));
-            }
-            () = closing.cancelled() => return Err(CLOSED.to_owned()),
+            why = &mut given_up => return Err(why),
         };
         if let Some(outcome) = login.take(returned).await {
             return outcome.map_err(|error| error.to_string());
+        }
+    }
+}
+
+/// Waits until a login is not waited for any more, and returns the reason. Requests may extend
+/// `until` meanwhile.
+async fn given_up(until: &Lock<Instant>, closing: CancellationToken) -> String {
+    loop {
+        let deadline = *until.lock();
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => {}
+            () = closing.cancelled() => return CLOSED.to_owned(),
+        }
+        if *until.lock() <= deadline {
+            return format!("no login within {LOGIN_TIMEOUT:?}");
         }
     }
 }

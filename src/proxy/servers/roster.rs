@@ -58,7 +58,7 @@ impl Slot {
         instance: Instance,
         SlotConfig { config, shown }: SlotConfig,
     ) -> Self {
-        let upstream = Upstream::start(config.clone(), observe(instance), context, None);
+        let upstream = Upstream::start(config.clone(), observe(instance), context, None, None);
         Self { upstream, config, shown, version: instance.version }
     }
 

@@ -104,11 +104,11 @@ fn generate(rng: &mut fastrand::Rng) -> Sequence<ServerKind, TimedEvent> {
 
 /// One error of each kind, since making errors takes longer than a step.
 static ERRORS: LazyLock<[(Failure, Arc<AttemptError>); 4]> = LazyLock::new(|| {
-    let (why, command) = (String::new(), String::new());
+    let (why, remedy) = (String::new(), String::new());
     let exhausted = CallError::Exhausted(String::new());
     [
         (Failure::Ordinary, AttemptError::ShuttingDown),
-        (Failure::NoLogin, CredentialError::LoginRequired { why, command }.into()),
+        (Failure::NoLogin, CredentialError::LoginRequired { why, remedy }.into()),
         (Failure::BadLogin, CredentialError::Refused(String::new()).into()),
         (Failure::Exhausted, AttemptError::Call { phase: "", cause: exhausted }),
     ]

@@ -28,8 +28,8 @@ fn exhausted() -> Arc<AttemptError> {
 }
 
 fn no_login() -> Arc<AttemptError> {
-    let (why, command) = (String::new(), "dormouse login x".to_owned());
-    Arc::new(CredentialError::LoginRequired { why, command }.into())
+    let (why, remedy) = (String::new(), "dormouse login x".to_owned());
+    Arc::new(CredentialError::LoginRequired { why, remedy }.into())
 }
 
 impl Life {

@@ -66,6 +66,14 @@ pub enum Behaviour {
 
 impl Authority {
     pub async fn start() -> Self {
+        Self::answering(|_| None).await
+    }
+
+    /// Starts one whose server answers authorized requests as `answer` says, or as usual if that
+    /// returns `None`.
+    pub async fn answering(
+        answer: impl Fn(&RecordedRequest) -> Option<Response> + Clone + Send + Sync + 'static,
+    ) -> Self {
         let state = Arc::new(Mutex::new(State {
             metadata: json!({}),
             resource_metadata: json!({}),
@@ -82,7 +90,8 @@ impl Authority {
         }));
         let shared = state.clone();
         let remote = Remote::start(move |asked: RecordedRequest| {
-            let answer = lock(&shared).answer(&asked);
+            let guarded = lock(&shared).answer(&asked);
+            let answer = guarded.or_else(|| answer(&asked));
             async move { answer }
         })
         .await;

@@ -5,13 +5,17 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use axum::response::Response;
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::remote::{RecordedRequest, Remote, json_text};
 
@@ -20,6 +24,8 @@ pub struct IdentityProvider {
     keys: Arc<Mutex<Vec<SigningKey>>>,
     /// The answers about opaque tokens.
     known: Arc<Mutex<Value>>,
+    /// The person who has signed in with a browser.
+    signed_in: Arc<Mutex<String>>,
 }
 
 #[derive(Clone)]
@@ -32,16 +38,26 @@ impl IdentityProvider {
     pub async fn start() -> Self {
         let keys: Arc<Mutex<Vec<SigningKey>>> = Arc::new(Mutex::new(vec![SigningKey::new("1")]));
         let known = Arc::new(Mutex::new(json!({})));
-        let (published, told) = (keys.clone(), known.clone());
+        let signed_in: Arc<Mutex<String>> = Arc::default();
+        let (published, told, present) = (keys.clone(), known.clone(), signed_in.clone());
         let remote = Remote::start(move |asked: RecordedRequest| {
-            let answer = answer(&asked, &published, &told);
+            let answer = match asked.path.as_str() {
+                "/authorize" => authorize(&asked, &present.lock().unwrap()),
+                "/token" => give_token(&asked, &published),
+                _ => answer(&asked, &published, &told),
+            };
             async move { Some(answer) }
         });
-        Self { remote: remote.await, keys, known }
+        Self { remote: remote.await, keys, known, signed_in }
     }
 
     pub fn issuer(&self) -> String {
         self.remote.url.trim_end_matches("/mcp").to_owned()
+    }
+
+    /// Has a person sign in: the next browser is theirs.
+    pub fn sign_in(&self, person: &str) {
+        person.clone_into(&mut self.signed_in.lock().unwrap());
     }
 
     /// Replaces the key that signs. The former one is not published any more.
@@ -65,25 +81,28 @@ impl IdentityProvider {
     /// `null` is left out.
     pub fn token(&self, claims: &Value) -> String {
         let key = self.keys.lock().unwrap()[0].clone();
-        self.token_of(&key, &json!({"alg": "ES256", "kid": key.id, "typ": "at+jwt"}), claims)
+        key.token(&self.issuer(), &json!({"alg": "ES256", "kid": key.id, "typ": "at+jwt"}), claims)
     }
 
     /// Returns a token with this header, whatever it says.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let key = self.keys.lock().unwrap()[0].clone();
-        self.token_of(&key, header, claims)
+        key.token(&self.issuer(), header, claims)
     }
 
     /// Returns a token that is signed with a key which the provider does not have.
     pub fn forged_token(&self, claims: &Value) -> String {
         let id = self.keys.lock().unwrap()[0].id.clone();
-        self.token_of(&SigningKey::new(&id), &json!({"alg": "ES256", "kid": id}), claims)
+        let header = json!({"alg": "ES256", "kid": id});
+        SigningKey::new(&id).token(&self.issuer(), &header, claims)
     }
+}
 
-    fn token_of(&self, key: &SigningKey, header: &Value, claims: &Value) -> String {
+impl SigningKey {
+    fn token(&self, issuer: &str, header: &Value, claims: &Value) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let mut all = json!({
-            "iss": self.issuer(), "aud": "https://mcp.example.com/mcp", "sub": "ada",
+            "iss": issuer, "aud": "https://mcp.example.com/mcp", "sub": "ada",
             "exp": now + 600, "iat": now,
         });
         let all_members = all.as_object_mut().unwrap();
@@ -91,12 +110,10 @@ impl IdentityProvider {
         all_members.retain(|_, value| !value.is_null());
         let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(header), part(&all));
-        let signature = key.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
         format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
-}
 
-impl SigningKey {
     fn new(id: &str) -> Self {
         let (random, algorithm) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
@@ -122,7 +139,11 @@ fn answer(
     let origin = format!("http://{}", asked.header("host").expect("a host"));
     let answer = match asked.path.as_str() {
         "/.well-known/oauth-authorization-server" => {
-            json!({"issuer": origin, "jwks_uri": format!("{origin}/jwks")})
+            json!({
+                "issuer": origin, "jwks_uri": format!("{origin}/jwks"),
+                "authorization_endpoint": format!("{origin}/authorize"),
+                "token_endpoint": format!("{origin}/token"),
+            })
         }
         "/jwks" => {
             let keys = keys.lock().unwrap();
@@ -140,4 +161,38 @@ fn answer(
         }
     };
     json_text(&answer.to_string())
+}
+
+/// Sends a browser back with a code, which tells the person and the challenge.
+fn authorize(asked: &RecordedRequest, person: &str) -> Response {
+    let wanted = super::form(&asked.query);
+    let is_valid = wanted["client_id"] == "dormouse"
+        && wanted["response_type"] == "code"
+        && wanted["code_challenge_method"] == "S256"
+        && wanted["resource"] == "https://mcp.example.com/mcp";
+    assert!(is_valid, "{wanted:?}");
+    let mut back = url::Url::parse(&wanted["redirect_uri"]).unwrap();
+    let code = format!("{person} {} {}", wanted["code_challenge"], wanted["scope"]);
+    back.query_pairs_mut().extend_pairs([("code", code.as_str()), ("state", &wanted["state"])]);
+    (StatusCode::FOUND, [(header::LOCATION, back.to_string())]).into_response()
+}
+
+/// Exchanges such a code.
+fn give_token(asked: &RecordedRequest, keys: &Mutex<Vec<SigningKey>>) -> Response {
+    let form = super::form(&asked.body);
+    let mut code = form["code"].split(' ');
+    let (person, challenge) = (code.next().unwrap(), code.next().unwrap());
+    let scope = code.next().unwrap();
+    let verifier = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&form["code_verifier"]));
+    // Of "dormouse" and "canary secret".
+    let is_client = asked.header("authorization") == Some("Basic ZG9ybW91c2U6Y2FuYXJ5K3NlY3JldA==");
+    if verifier != challenge || !is_client {
+        return (StatusCode::BAD_REQUEST, json_text(r#"{"error": "invalid_grant"}"#))
+            .into_response();
+    }
+    let origin = format!("http://{}", asked.header("host").expect("a host"));
+    let key = keys.lock().unwrap()[0].clone();
+    let header = json!({"alg": "ES256", "kid": key.id});
+    let token = key.token(&origin, &header, &json!({"sub": person, "scope": scope}));
+    json_text(&json!({"access_token": token, "token_type": "Bearer"}).to_string())
 }

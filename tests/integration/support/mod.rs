@@ -2,6 +2,7 @@
 
 mod authority;
 mod balancer;
+mod browser;
 mod certificate;
 mod collector;
 mod daemon;
@@ -33,6 +34,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
 pub use balancer::{Balancer, BalancerKind};
+pub use browser::Browser;
 pub use certificate::TestCertificate;
 pub use collector::{Collector, attribute};
 #[cfg(target_os = "linux")]

@@ -296,8 +296,8 @@ fn error_of(failure: Failure) -> AttemptError {
     match failure {
         Failure::Ordinary => AttemptError::CommandNotFound { command: String::new() },
         Failure::NoLogin => {
-            let (why, command) = (String::new(), String::new());
-            CredentialError::LoginRequired { why, command }.into()
+            let (why, remedy) = (String::new(), String::new());
+            CredentialError::LoginRequired { why, remedy }.into()
         }
         Failure::BadLogin => CredentialError::Refused(String::new()).into(),
         Failure::Exhausted => {

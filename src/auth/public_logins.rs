@@ -1,0 +1,168 @@
+//! Logins of people at a service: their browsers start and return at the public address of the
+//! service.
+//!
+//! The service checks who a person is before it begins a login, and whether the browser that
+//! returns is the one that has begun. Otherwise a stranger could have somebody else log in for them
+//! (MCP 2025-11-25, client/elicitation, Phishing).
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use url::Url;
+
+use super::{
+    Auth, LoginError, LoginOwner,
+    auth_client::AuthClient,
+    code_login::{CodeLogin, ReturnPath},
+    login_key::LoginKey,
+    login_page::LoginPage,
+    login_store::LoginStore,
+};
+use crate::{
+    base::{Lock, random_token},
+    config::ServerConfig,
+};
+
+/// The path of the pages at which logins begin. The name of a server follows it.
+pub(crate) const LOGIN_PATH: &str = "/login/to";
+/// The path to which browsers return from the authorization server of a server.
+pub(crate) const RETURN_PATH: &str = "/login/done";
+
+/// Maximum time that a browser takes to return from an authorization server.
+const RETURN_TIMEOUT: Duration = Duration::from_mins(10);
+/// Maximum number of logins that wait for a browser.
+const MAX_OPEN: usize = 1000;
+
+/// The logins of people that have begun at this process.
+pub(crate) struct PublicLogins {
+    /// The public address of the service, without a slash at its end.
+    public_url: String,
+    /// The begin of all ids, by which other replicas recognize them.
+    mark: String,
+    open: Lock<HashMap<String, OpenLogin>>,
+}
+
+/// A login that waits for a browser.
+struct OpenLogin {
+    login: CodeLogin,
+    owner: LoginOwner,
+    until: Instant,
+}
+
+/// A login that has begun.
+pub(crate) struct PublicLogin {
+    /// Identifies it in `state`.
+    pub(crate) id: String,
+    /// The page of the authorization server.
+    pub(crate) address: Url,
+}
+
+impl PublicLogins {
+    /// `mark`: the begin of the ids of this process.
+    ///
+    /// # Errors
+    /// If the public address is not a URL.
+    pub(crate) fn new(public_url: &str, mark: &str) -> Result<Arc<Self>, url::ParseError> {
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        Url::parse(&public_url)?;
+        Ok(Arc::new(Self { public_url, mark: mark.to_owned(), open: Lock::default() }))
+    }
+
+    /// Returns an address of the service. `path` has only characters of a path.
+    pub(crate) fn address(&self, path: &str) -> Url {
+        Url::parse(&format!("{}{path}", self.public_url)).expect("a path after a valid address")
+    }
+
+    /// Returns the address at which a person logs in to a server.
+    pub(crate) fn address_of(&self, server: &str) -> Url {
+        let server = utf8_percent_encode(server, NON_ALPHANUMERIC);
+        self.address(&format!("{LOGIN_PATH}/{server}"))
+    }
+
+    /// Keeps a login until its browser returns. It takes the place of an earlier one of the person
+    /// to the same server.
+    fn keep(&self, id: String, login: CodeLogin, owner: LoginOwner) -> Result<(), LoginError> {
+        let mut open = self.open.lock();
+        let now = Instant::now();
+        open.retain(|_, other| {
+            let is_same = other.owner == owner && other.login.server() == login.server();
+            other.until > now && !is_same
+        });
+        if open.len() >= MAX_OPEN {
+            return Err(LoginError::TooMany);
+        }
+        open.insert(id, OpenLogin { login, owner, until: now + RETURN_TIMEOUT });
+        Ok(())
+    }
+
+    /// Completes a login with the query with which the browser has returned. Returns the page that
+    /// tells the outcome.
+    pub(crate) async fn complete(&self, id: &str, query: Option<&str>) -> LoginPage {
+        let now = Instant::now();
+        let open = self.open.lock().remove(id).filter(|login| login.until > now);
+        let Some(OpenLogin { login, .. }) = open else {
+            return LoginPage::Failed { why: "this login has ended; start it again".to_owned() };
+        };
+        let mut returned = self.address(RETURN_PATH);
+        returned.set_query(query);
+        LoginPage::of(login.server(), &login.complete(&returned).await)
+    }
+}
+
+/// Returns the id of the login in a `state`.
+pub(crate) fn login_id_in(state: &str) -> &str {
+    state.split_once('.').map_or(state, |(id, _)| id)
+}
+
+impl Auth {
+    /// Begins the login of a person to a server, whose browser returns to the public address.
+    ///
+    /// # Errors
+    /// When the server requires no login, or discovery or registration fails.
+    pub(crate) async fn begin_public_login(
+        &self,
+        server: &ServerConfig,
+        owner: LoginOwner,
+    ) -> Result<PublicLogin, LoginError> {
+        let not_remote = || LoginError::NotRemote(server.name.clone());
+        let logins = self.public_logins().ok_or(LoginError::NoPublicAddress)?;
+        let prepared = self.prepare_login(server, Some(owner), &[]).await?;
+        let authorizer = self.authorizer(server, Some(owner)).ok_or_else(not_remote)?;
+        let redirect_uri = &logins.address(RETURN_PATH);
+        let target = &prepared.target;
+        // All people share the registered client.
+        let registration = LoginKey::of_shared_client(&target.remote, &target.oauth, redirect_uri);
+        let kept = self.store().run_for(&registration, LoginStore::read).await.ok().flatten();
+        let kept = kept.filter(|kept| kept.facts.issuer == prepared.auth_server.issuer);
+        let registered = kept.as_ref().and_then(AuthClient::registered_for);
+        let id = format!("{}{}", logins.mark, random_token::<18>());
+        let state_prefix = &format!("{id}.");
+        let back = ReturnPath { redirect_uri, state_prefix, registered, registration };
+        let login = self.begin_code_login(prepared, authorizer, back).await?;
+        let address = login.address().clone();
+        logins.keep(id.clone(), login, owner)?;
+        Ok(PublicLogin { id, address })
+    }
+
+    /// Returns the address at which a person logs in to a server, and waits until they have, with a
+    /// login other than the present one.
+    ///
+    /// # Errors
+    /// When the server requires no login, or the service has no public address.
+    pub(crate) fn public_login_of(
+        &self,
+        server: &ServerConfig,
+        owner: LoginOwner,
+    ) -> Result<(Url, BoxFuture<'static, ()>), LoginError> {
+        let not_remote = || LoginError::NotRemote(server.name.clone());
+        let authorizer = self.authorizer(server, Some(owner)).ok_or_else(not_remote)?;
+        let address = self.public_logins().ok_or(LoginError::NoPublicAddress)?;
+        let made = Box::pin(async move { authorizer.next_login().await });
+        Ok((address.address_of(&server.name), made))
+    }
+}
