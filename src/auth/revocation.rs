@@ -8,7 +8,7 @@ use oauth2::http::{Request, header};
 use url::{Url, form_urlencoded};
 
 use super::{
-    Auth, LoginStore, LoginTarget,
+    Auth, LoginOwner, LoginStore, LoginTarget,
     auth_client::AuthClient,
     auth_method::AuthMethod,
     configured_client::secret_of,
@@ -35,12 +35,17 @@ pub(crate) enum LogoutOutcome {
 }
 
 impl Auth {
-    /// Ends the login of a server. It is deleted here whatever the authorization server answers.
+    /// Ends the login of a server: that of all hosts, or that of its `owner`. It is deleted here
+    /// whatever the authorization server answers.
     ///
     /// # Errors
     /// When it cannot be deleted.
-    pub(crate) async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
-        let target = LoginTarget::of(server, None)
+    pub(crate) async fn log_out(
+        &self,
+        server: &ServerConfig,
+        owner: Option<LoginOwner>,
+    ) -> Result<LogoutOutcome, LoginError> {
+        let target = LoginTarget::of(server, owner)
             .ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = self.store();
         let lock = store.lock(&target.key).await?;

@@ -137,11 +137,7 @@ Examples:
     /// Log in to a server that requires it, in a browser
     Login(LoginArguments),
     /// Log out of a server: revoke and delete its tokens
-    Logout {
-        /// The server to log out of
-        #[arg(add = ArgValueCandidates::new(candidates::servers))]
-        server: String,
-    },
+    Logout(LogoutArguments),
     /// Load servers in the running dormouse, for all its hosts
     Load(NamedServers),
     /// Put servers of the running dormouse to sleep
@@ -499,6 +495,19 @@ pub(super) struct LoginArguments {
     /// Maximum time to wait for the login
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub(super) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogoutArguments {
+    /// The server to log out of
+    #[arg(add = ArgValueCandidates::new(candidates::servers))]
+    pub(super) server: String,
+    /// End the login of one person, whom the identity provider knows as SUB
+    #[arg(long, value_name = "SUB")]
+    pub(super) person: Option<String>,
+    /// The identity provider of the person, if the config has several
+    #[arg(long, value_name = "URL", requires = "person")]
+    pub(super) issuer: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -11,12 +11,16 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::{
-    arguments::LoginArguments, runtime, settings, shared_flags::Options, state_stores::StateStores,
+    arguments::{LoginArguments, LogoutArguments},
+    runtime, settings,
+    shared_flags::Options,
+    state_stores::StateStores,
 };
 use crate::{
-    auth::{Auth, DeviceLogin, Login, LoginError, LoginSummary, LogoutOutcome},
+    auth::{Auth, DeviceLogin, Login, LoginError, LoginOwner, LoginSummary, LogoutOutcome},
     base::visible,
-    config::ServerConfig,
+    config::{Config, ServerConfig},
+    identity::person_fingerprint,
 };
 
 pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Result<ExitCode> {
@@ -138,14 +142,20 @@ async fn on_device(
     Ok(login.finish(typed.timeout).await?)
 }
 
-pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode> {
+/// Ends a login: that of all hosts, or that of a person, by subject.
+pub(super) fn log_out(options: &Options, typed: LogoutArguments) -> anyhow::Result<ExitCode> {
+    let LogoutArguments { server: name, person, issuer } = typed;
     let file = settings::find(options)?;
     settings::say_which(&file);
     let config = settings::parse(&file, options)?;
-    let server = settings::server(&config, name)?;
+    let server = settings::server(&config, &name)?;
+    let owner = match person {
+        Some(subject) => Some(login_owner(&config, &subject, issuer)?),
+        None => None,
+    };
     let auth = StateStores::of(&config.settings)?.auth(Some(&file), options);
-    let name = visible(name);
-    match runtime()?.block_on(auth.log_out(server))? {
+    let name = visible(&name);
+    match runtime()?.block_on(auth.log_out(server, owner))? {
         LogoutOutcome::Nothing => outln!("{name}: not logged in"),
         LogoutOutcome::Revoked => {
             outln!("logged out of {name}: tokens revoked and deleted");
@@ -166,6 +176,24 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the person whom an identity provider of the config knows under this subject.
+fn login_owner(
+    config: &Config,
+    subject: &str,
+    issuer: Option<String>,
+) -> anyhow::Result<LoginOwner> {
+    let known = &config.settings.http.people.issuers;
+    let all: Vec<&str> = known.iter().map(|issuer| issuer.issuer.as_str()).collect();
+    let issuer = match (issuer, known.as_slice()) {
+        (None, [only]) => only.issuer.clone(),
+        (None, []) => bail!("the config has no issuers, so that no person has a login"),
+        (None, _) => bail!("name the provider with --issuer: {}", all.join(", ")),
+        (Some(named), _) if all.contains(&named.as_str()) => named,
+        (Some(named), _) => bail!("the config has no issuer {named:?}"),
+    };
+    Ok(LoginOwner(person_fingerprint(&issuer, subject)))
 }
 
 /// The last second of the year 9999, the last with four digits for the year.

@@ -145,7 +145,7 @@ fn dispatch(arguments: Arguments, no_daemon: Option<String>) -> anyhow::Result<E
         Command::List { servers, json } => list::run(&options, &servers, json),
         Command::Log(typed) => log::run(&options, &typed),
         Command::Login(typed) => login::log_in(&options, &typed),
-        Command::Logout { server } => login::log_out(&options, &server),
+        Command::Logout(arguments) => login::log_out(&options, arguments),
         Command::Load(named) => operate::run(&options, &named.servers, ServerOperation::Load),
         Command::Sleep(named) => operate::run(&options, &named.servers, ServerOperation::Sleep),
         Command::Reset(named) => operate::run(&options, &named.servers, ServerOperation::Reset),

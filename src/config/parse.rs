@@ -382,6 +382,33 @@ mod tests {
     }
 
     #[test]
+    fn impossible_logins_of_people_are_problems() {
+        let url = r#""url": "https://a.example", "login": "user""#;
+        let issuers = r#""issuers": [{"issuer": "https://i.example", "audience": ["x"]}]"#;
+        let of = |entry: &str, more: &str| {
+            problems(&format!(r#"{{"mcpServers": {{"a": {{{entry}}}}}{more}}}"#))
+        };
+        let alone = format!(r#"{{"mcpServers": {{"a": {{{url}}}}}}}"#);
+        assert!(parse(&alone).is_ok(), "hosts without people use the login of the service");
+        let found = [
+            of(r#""command": "x", "login": "user""#, ""),
+            of(&format!(r#"{url}, "headers": {{"authorization": "x"}}"#), ""),
+            of(r#""url": "https://a.example", "login": "owner""#, ""),
+            of(
+                &format!(
+                    r#"{url}, "oauth": {{
+                        "grant": "client_credentials", "clientId": "x", "clientSecret": "y"
+                    }}"#
+                ),
+                "",
+            ),
+            of(url, &format!(", {issuers}")),
+            of(url, &format!(r#", {issuers}, "publicUrl": "https://p.example""#)),
+        ];
+        insta::assert_snapshot!(found.concat().join("\n"));
+    }
+
+    #[test]
     fn profile_with_an_unknown_server_is_a_problem() {
         let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}},
             "mcpServers": {"a": {"command": "x"}}}"#;

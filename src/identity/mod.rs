@@ -14,6 +14,6 @@ mod signatures;
 mod token_problem;
 
 pub(crate) use issuers::Issuers;
-pub(crate) use person::Person;
+pub(crate) use person::{Person, person_fingerprint};
 pub(crate) use sign_in::SignInTerms;
 pub(crate) use token_problem::TokenProblem;

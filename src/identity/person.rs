@@ -39,10 +39,16 @@ impl Person {
 
     /// Returns a value that all tokens of the person have in common, and no other token has.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
-        let digest = Sha256::new().chain_update("person").chain_update([0]);
-        let digest = digest.chain_update(&self.issuer).chain_update([0]);
-        digest.chain_update(&self.subject).finalize().into()
+        person_fingerprint(&self.issuer, &self.subject)
     }
+}
+
+/// Returns the [`fingerprint`](Person::fingerprint) of the person whom an identity provider knows
+/// under this subject.
+pub(crate) fn person_fingerprint(issuer: &str, subject: &str) -> [u8; 32] {
+    let digest = Sha256::new().chain_update("person").chain_update([0]);
+    let digest = digest.chain_update(issuer).chain_update([0]);
+    digest.chain_update(subject).finalize().into()
 }
 
 /// Returns a time of a token (RFC 7519, section 2, `NumericDate`), without its fraction.

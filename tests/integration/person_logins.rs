@@ -48,7 +48,7 @@ impl Service {
         config.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
         let user = User::with_config(&config);
         let program = user.proxy().start_http();
-        Self { provider, authority, program, user: user }
+        Self { provider, authority, program, user }
     }
 
     fn token(&self, person: &str) -> String {
@@ -214,6 +214,20 @@ async fn stdio_and_tokens_use_the_login_of_the_service() {
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
     assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn login_of_one_person_can_be_ended() {
+    let service = Service::start().await;
+    service.log_in("ada").await;
+    service.log_in("bob").await;
+    let (is_ended, said) = service.user.run(&["logout", "g", "--person", "ada"]).await;
+    assert!(is_ended, "{said}");
+    let (_, said) = service.user.run(&["logout", "g", "--person", "eve"]).await;
+    assert!(said.contains("not logged in"), "{said}");
+    let mut ada = service.host("ada", json!({})).await;
+    assert!(ada.use_g().await.contains("requires a login"));
+    assert_eq!(service.host("bob", json!({})).await.use_g().await, "ordinary");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ impl Browser {
 
     /// Moves the service to another address, as a balancer may.
     pub fn find_service_at(&mut self, at: &str) {
-        self.service.1 = at.trim_end_matches('/').to_owned();
+        at.trim_end_matches('/').clone_into(&mut self.service.1);
     }
 
     pub fn cookies(&self) -> Vec<&str> {
