@@ -9,7 +9,7 @@ use std::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Browser, LoginOwner, LoginStore, LoginSummary, LoginTarget, PublicLogins,
+    Browser, LoginOwner, LoginStore, LoginSummary, LoginTarget, PublicAddress,
     authorizer::Authorizer,
 };
 use crate::{
@@ -30,8 +30,8 @@ struct AuthInner {
     commands: UserCommands,
     browser: Browser,
     authorizers: Lock<HashMap<AuthorizerKey, Arc<Authorizer>>>,
-    /// The logins of people, if the service has a public address.
-    public: OnceLock<Arc<PublicLogins>>,
+    /// The address at which people log in, if there is one.
+    public: OnceLock<PublicAddress>,
     /// Work that must run to its end: a token that was granted but not saved is lost.
     tasks: TaskTracker,
 }
@@ -91,13 +91,13 @@ impl Auth {
     }
 
     /// Lets people log in by way of the public address of this service.
-    pub(crate) fn accept_public_logins(&self, logins: Arc<PublicLogins>) {
+    pub(crate) fn serve_at(&self, address: PublicAddress) {
         // Set once, at the start of the service.
-        let _ = self.0.public.set(logins);
+        let _ = self.0.public.set(address);
     }
 
-    pub(super) fn public_logins(&self) -> Option<Arc<PublicLogins>> {
-        self.0.public.get().cloned()
+    pub(super) fn public_address(&self) -> Option<&PublicAddress> {
+        self.0.public.get()
     }
 
     /// Returns what is known of a server's login without reading its secrets; `None` if the user is
@@ -118,7 +118,7 @@ impl Auth {
     /// Returns what to do to log in to a server: a sentence without its end.
     pub(crate) fn remedy(&self, server: &str, owner: Option<LoginOwner>) -> String {
         match (owner, self.0.public.get()) {
-            (Some(_), Some(public)) => format!("open {} in a browser", public.address_of(server)),
+            (Some(_), Some(public)) => format!("open {} in a browser", public.of_login(server)),
             _ => format!("run `{}` in a terminal", self.0.commands.login(server)),
         }
     }

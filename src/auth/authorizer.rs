@@ -15,7 +15,6 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::{LoginTarget, login_store::LoginStore, login_store_error::LoginStoreError};
@@ -37,8 +36,6 @@ pub(super) struct Authorizer {
     tasks: TaskTracker,
     token: TokenCell,
     doubt: RenewalDoubt,
-    /// Tells of logins that users make in this process.
-    logged_in: Notify,
     /// The update in progress, which all requests share.
     update: Lock<Option<SharedUpdate>>,
 }
@@ -84,7 +81,6 @@ impl Authorizer {
             tasks,
             token,
             doubt: RenewalDoubt::default(),
-            logged_in: Notify::new(),
             update,
         })
     }
@@ -93,24 +89,6 @@ impl Authorizer {
     /// entry.
     pub(super) fn is_for(&self, target: &LoginTarget) -> bool {
         self.target.remote == target.remote
-    }
-
-    /// Waits until the user has logged in anew, in this process or another one.
-    pub(super) async fn next_login(&self) {
-        let stored = self.store.run_for(&self.target.key, |store, key| Ok(store.facts(key))).await;
-        let before = stored.ok().flatten().and_then(|facts| facts.grant.login_id);
-        tokio::select! {
-            () = self.store.wait_for_login(&self.target.key, before.as_deref(), &[]) => {
-                self.invalidate();
-            }
-            () = self.logged_in.notified() => {}
-        }
-    }
-
-    /// Uses the login that a user has just made in this process.
-    pub(super) fn note_login(&self) {
-        self.invalidate();
-        self.logged_in.notify_waiters();
     }
 
     /// Makes the next request read the stored login again.

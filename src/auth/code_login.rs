@@ -293,7 +293,7 @@ impl CodeExchange {
         let client = self.client.clone();
         let login = TokenGrant::of(&given)?.into_login(url, &self.auth_server, client, scopes);
         self.store.save(&self.target.key, login).await?;
-        self.authorizer.note_login();
+        self.authorizer.invalidate();
         Ok(())
     }
 

@@ -14,7 +14,8 @@ use crate::{
 pub(crate) struct LoginOwner(pub(crate) [u8; 32]);
 
 /// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
-/// with the client credentials grant, also with the same scopes. A person may have one of their own.
+/// with the client credentials grant, also with the same scopes. A person may have a login of their
+/// own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoginKey(String);
 

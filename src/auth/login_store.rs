@@ -5,6 +5,7 @@
 use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
+use tokio::sync::Notify;
 
 use super::{
     credential::{Credential, LoginFacts, LoginSummary},
@@ -29,6 +30,8 @@ pub(crate) struct LoginStore {
     /// `None` if the user has no home directory: nothing is stored.
     store: Option<Arc<dyn Store>>,
     keychain: Keychain,
+    /// Tells of logins that this process saves.
+    saved: Notify,
 }
 
 /// A lock that keeps other processes and tasks from changing a login until the last clone is
@@ -43,7 +46,7 @@ impl LoginStore {
     /// one and `uses_keychain` is set.
     pub(crate) fn new(store: Option<Arc<dyn Store>>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        Self { store, keychain }
+        Self { store, keychain, saved: Notify::new() }
     }
 
     /// Runs work that may block on the disk, or on the user who has to unlock the keychain.
@@ -73,7 +76,9 @@ impl LoginStore {
         login: Credential,
     ) -> Result<(), LoginStoreError> {
         let lock = self.lock(key).await?;
-        self.run_for(key, move |store, key| store.write(key, &lock, &login)).await
+        self.run_for(key, move |store, key| store.write(key, &lock, &login)).await?;
+        self.saved.notify_waiters();
+        Ok(())
     }
 
     /// Reads a secret that the config refers to by its name in the keychain.
@@ -125,7 +130,11 @@ impl LoginStore {
         let Some(store) = &self.store else { return std::future::pending().await };
         let mut seen = StoredVersion::default();
         loop {
-            seen = wait_for_change(store, &key.stored_name(), seen).await;
+            let name = key.stored_name();
+            tokio::select! {
+                version = wait_for_change(store, &name, seen) => seen = version,
+                () = self.saved.notified() => {}
+            }
             let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
             let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
             // A renewal keeps the id.
@@ -435,7 +444,11 @@ mod tests {
     async fn secrets_are_stored_in_an_available_keychain() {
         let directory = tempfile::tempdir().unwrap();
         let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));
-        let store = LoginStore { store: Some(files.clone()), keychain: Keychain::mock() };
+        let store = LoginStore {
+            store: Some(files.clone()),
+            keychain: Keychain::mock(),
+            saved: Notify::new(),
+        };
         let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("canary")).unwrap();
@@ -449,7 +462,7 @@ mod tests {
         // Users' secrets are under another name in the keychain than logins.
         assert!(store.secret("x").unwrap().is_none());
         // A process without a keychain reports that, and leaves the login unchanged.
-        let without = LoginStore { store: Some(files), keychain: Keychain::disabled() };
+        let without = LoginStore::new(Some(files), false);
         assert!(matches!(without.read(&key), Err(LoginStoreError::Keychain(_))));
         // A login saved without a keychain stays in the file, even when a process with a keychain
         // renews it.

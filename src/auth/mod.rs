@@ -33,6 +33,7 @@ mod login_store_error;
 mod login_target;
 mod login_url;
 mod preparation;
+mod public_address;
 mod public_logins;
 mod redaction;
 mod registration;
@@ -51,7 +52,8 @@ pub(crate) use login_error::LoginError;
 pub(crate) use login_key::LoginOwner;
 pub(crate) use login_page::LoginPage;
 pub(crate) use login_store::LoginStore;
-pub(crate) use public_logins::{LOGIN_PATH, PublicLogins, RETURN_PATH, login_id_in};
+pub(crate) use public_address::{LOGIN_PATH, PublicAddress};
+pub(crate) use public_logins::{PublicLogins, RETURN_PATH, login_id_in};
 pub(crate) use revocation::LogoutOutcome;
 
 use login_target::LoginTarget;

@@ -7,16 +7,14 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::future::BoxFuture;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 use super::{
-    Auth, LoginError, LoginOwner,
+    Auth, LoginError, LoginOwner, LoginTarget, PublicAddress,
     auth_client::AuthClient,
     code_login::{CodeLogin, ReturnPath},
     login_key::LoginKey,
@@ -28,8 +26,6 @@ use crate::{
     config::ServerConfig,
 };
 
-/// The path of the pages at which logins begin. The name of a server follows it.
-pub(crate) const LOGIN_PATH: &str = "/login/to";
 /// The path to which browsers return from the authorization server of a server.
 pub(crate) const RETURN_PATH: &str = "/login/done";
 
@@ -40,8 +36,7 @@ const MAX_OPEN: usize = 1000;
 
 /// The logins of people that have begun at this process.
 pub(crate) struct PublicLogins {
-    /// The public address of the service, without a slash at its end.
-    public_url: String,
+    address: PublicAddress,
     /// The begin of all ids, by which other replicas recognize them.
     mark: String,
     open: Lock<HashMap<String, OpenLogin>>,
@@ -64,24 +59,37 @@ pub(crate) struct PublicLogin {
 
 impl PublicLogins {
     /// `mark`: the begin of the ids of this process.
+    pub(crate) fn new(address: PublicAddress, mark: &str) -> Self {
+        Self { address, mark: mark.to_owned(), open: Lock::default() }
+    }
+
+    /// Begins the login of a person to a server.
     ///
     /// # Errors
-    /// If the public address is not a URL.
-    pub(crate) fn new(public_url: &str, mark: &str) -> Result<Arc<Self>, url::ParseError> {
-        let public_url = public_url.trim_end_matches('/').to_owned();
-        Url::parse(&public_url)?;
-        Ok(Arc::new(Self { public_url, mark: mark.to_owned(), open: Lock::default() }))
-    }
-
-    /// Returns an address of the service. `path` has only characters of a path.
-    pub(crate) fn address(&self, path: &str) -> Url {
-        Url::parse(&format!("{}{path}", self.public_url)).expect("a path after a valid address")
-    }
-
-    /// Returns the address at which a person logs in to a server.
-    pub(crate) fn address_of(&self, server: &str) -> Url {
-        let server = utf8_percent_encode(server, NON_ALPHANUMERIC);
-        self.address(&format!("{LOGIN_PATH}/{server}"))
+    /// When the server requires no login, or discovery or registration fails.
+    pub(crate) async fn begin(
+        &self,
+        auth: &Auth,
+        server: &ServerConfig,
+        owner: LoginOwner,
+    ) -> Result<PublicLogin, LoginError> {
+        let prepared = auth.prepare_login(server, Some(owner), &[]).await?;
+        let authorizer = auth.authorizer(server, Some(owner));
+        let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
+        let redirect_uri = &self.address.with(RETURN_PATH);
+        let target = &prepared.target;
+        // All people share the registered client.
+        let registration = LoginKey::of_shared_client(&target.remote, &target.oauth, redirect_uri);
+        let kept = auth.store().run_for(&registration, LoginStore::read).await.ok().flatten();
+        let kept = kept.filter(|kept| kept.facts.issuer == prepared.auth_server.issuer);
+        let registered = kept.as_ref().and_then(AuthClient::registered_for);
+        let id = format!("{}{}", self.mark, random_token::<18>());
+        let state_prefix = &format!("{id}.");
+        let back = ReturnPath { redirect_uri, state_prefix, registered, registration };
+        let login = auth.begin_code_login(prepared, authorizer, back).await?;
+        let address = login.address().clone();
+        self.keep(id.clone(), login, owner)?;
+        Ok(PublicLogin { id, address })
     }
 
     /// Keeps a login until its browser returns. It takes the place of an earlier one of the person
@@ -108,7 +116,7 @@ impl PublicLogins {
         let Some(OpenLogin { login, .. }) = open else {
             return LoginPage::Failed { why: "this login has ended; start it again".to_owned() };
         };
-        let mut returned = self.address(RETURN_PATH);
+        let mut returned = self.address.with(RETURN_PATH);
         returned.set_query(query);
         LoginPage::of(login.server(), &login.complete(&returned).await)
     }
@@ -120,35 +128,6 @@ pub(crate) fn login_id_in(state: &str) -> &str {
 }
 
 impl Auth {
-    /// Begins the login of a person to a server, whose browser returns to the public address.
-    ///
-    /// # Errors
-    /// When the server requires no login, or discovery or registration fails.
-    pub(crate) async fn begin_public_login(
-        &self,
-        server: &ServerConfig,
-        owner: LoginOwner,
-    ) -> Result<PublicLogin, LoginError> {
-        let not_remote = || LoginError::NotRemote(server.name.clone());
-        let logins = self.public_logins().ok_or(LoginError::NoPublicAddress)?;
-        let prepared = self.prepare_login(server, Some(owner), &[]).await?;
-        let authorizer = self.authorizer(server, Some(owner)).ok_or_else(not_remote)?;
-        let redirect_uri = &logins.address(RETURN_PATH);
-        let target = &prepared.target;
-        // All people share the registered client.
-        let registration = LoginKey::of_shared_client(&target.remote, &target.oauth, redirect_uri);
-        let kept = self.store().run_for(&registration, LoginStore::read).await.ok().flatten();
-        let kept = kept.filter(|kept| kept.facts.issuer == prepared.auth_server.issuer);
-        let registered = kept.as_ref().and_then(AuthClient::registered_for);
-        let id = format!("{}{}", logins.mark, random_token::<18>());
-        let state_prefix = &format!("{id}.");
-        let back = ReturnPath { redirect_uri, state_prefix, registered, registration };
-        let login = self.begin_code_login(prepared, authorizer, back).await?;
-        let address = login.address().clone();
-        logins.keep(id.clone(), login, owner)?;
-        Ok(PublicLogin { id, address })
-    }
-
     /// Returns the address at which a person logs in to a server, and waits until they have, with a
     /// login other than the present one.
     ///
@@ -160,9 +139,16 @@ impl Auth {
         owner: LoginOwner,
     ) -> Result<(Url, BoxFuture<'static, ()>), LoginError> {
         let not_remote = || LoginError::NotRemote(server.name.clone());
+        let target = LoginTarget::of(server, Some(owner)).ok_or_else(not_remote)?;
         let authorizer = self.authorizer(server, Some(owner)).ok_or_else(not_remote)?;
-        let address = self.public_logins().ok_or(LoginError::NoPublicAddress)?;
-        let made = Box::pin(async move { authorizer.next_login().await });
-        Ok((address.address_of(&server.name), made))
+        let address = self.public_address().ok_or(LoginError::NoPublicAddress)?;
+        let store = self.store().clone();
+        let made = Box::pin(async move {
+            let present = store.run_for(&target.key, |store, key| Ok(store.facts(key))).await;
+            let present = present.ok().flatten().and_then(|facts| facts.grant.login_id);
+            store.wait_for_login(&target.key, present.as_deref(), &[]).await;
+            authorizer.invalidate();
+        });
+        Ok((address.of_login(&server.name), made))
     }
 }

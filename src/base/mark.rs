@@ -14,6 +14,11 @@ pub(crate) fn new_mark() -> String {
     format!("{PREFIX}{}", random_token::<RANDOM_BYTES>())
 }
 
+/// Returns whether a text is a mark, as far as can be seen.
+pub(crate) fn is_mark(text: &str) -> bool {
+    text.len() == MARK_CHARS && marks_in(text.as_bytes()).next().is_some()
+}
+
 /// Returns the texts that look like marks. Other texts may look like one.
 pub(crate) fn marks_in(text: &[u8]) -> impl Iterator<Item = &str> {
     let is_mark_char = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

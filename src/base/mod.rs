@@ -38,7 +38,7 @@ pub(crate) use lock::Lock;
 pub(crate) use lock_wait::{
     LockError, lock_file, try_lock_file, wait_for_lock_blocking, wait_for_lock_on_thread,
 };
-pub(crate) use mark::{marks_in, new_mark};
+pub(crate) use mark::{is_mark, marks_in, new_mark};
 pub(crate) use own_program::own_program;
 pub(crate) use random_token::random_token;
 pub(crate) use recent::Recent;

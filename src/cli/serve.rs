@@ -11,7 +11,7 @@ use super::{
     state_stores::StateStores, ui,
 };
 use crate::{
-    auth::{Auth, PublicLogins},
+    auth::{Auth, PublicAddress, PublicLogins},
     base::{SealingKeys, random_token},
     config::{AccessSettings, HttpSettings, ListenSettings, ParsedConfig, PeopleSettings},
     control,
@@ -210,13 +210,14 @@ fn person_logins(
     if resource.issuers.names_for_sign_in().is_empty() {
         return None;
     }
-    let logins = PublicLogins::new(resource.public_url.as_deref()?, mark).ok()?;
-    auth.accept_public_logins(logins.clone());
+    let address = PublicAddress::new(resource.public_url.as_deref()?).ok()?;
+    auth.serve_at(address.clone());
+    let logins = PublicLogins::new(address.clone(), mark);
     let keys = match replicas {
         Some(replicas) => replicas.keys().clone(),
         None => SealingKeys::new([random_token::<32>().as_str()])?,
     };
-    Some(PersonLogins { resource, logins, auth, keys })
+    Some(PersonLogins { resource, address, logins, auth, keys })
 }
 
 async fn serve_http(

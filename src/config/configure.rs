@@ -200,14 +200,15 @@ mod tests {
             "policy": [{"then": "deny"}], "toolsets": {"t": {"tools": ["t*"]}},
             "features": {"prompts": false}, "protocol": "modern", "type": "http",
             "url": "https://y/", "headers": {"A": "b"}, "oauth": {"clientId": "c"},
-            "authTokens": ["t"], "surface": "discover", "isolation": "session", "command": "y",
-            "args": ["b"], "env": {"A": "b"}, "cwd": "/d", "inheritEnv": true,
+            "authTokens": ["t"], "surface": "discover", "isolation": "session", "login": "user",
+            "command": "y", "args": ["b"], "env": {"A": "b"}, "cwd": "/d", "inheritEnv": true,
             "maxResultBytes": 9, "pin": "block", "idleTimeout": 1, "timeouts": {"call": 1},
         });
         for (key, class) in keys_of_server() {
             let sample = samples[&key].take();
             assert!(!sample.is_null(), "the test has no value of {key}");
-            let is_of_remote = ["url", "type", "headers", "oauth"].contains(&key.as_str());
+            let of_remote = ["url", "type", "headers", "oauth", "login"];
+            let is_of_remote = of_remote.contains(&key.as_str());
             let was = if is_of_remote { &remote } else { &local };
             let mut now = was.clone();
             now[&key] = sample;

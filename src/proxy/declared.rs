@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     Caller, Fleet, Host,
     audience::is_sole,
-    instance::{Instance, Owner},
+    instance::{Instance, InstanceOwner},
 };
 use crate::{
     catalog::ServerId,
@@ -28,7 +28,7 @@ pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> R
     // The hosts of a pool come and go, and so do those of a service of several replicas.
     let settings = fleet.settings();
     let is_service =
-        settings.store.store.is_some() && !matches!(instance.owner, Some(Owner::Host(..)));
+        settings.store.store.is_some() && !matches!(instance.owner, Some(InstanceOwner::Host(..)));
     if is_service || settings.launch.wrapping == Wrapping::Pooled {
         return without_hosts();
     }

@@ -58,7 +58,6 @@ impl CallState {
 }
 
 /// The state of extensions of the protocol.
-#[derive(Default)]
 pub(super) struct ExtensionState {
     pub(super) tasks: TaskTable,
     pub(super) lists: ExtensionLists,

@@ -13,12 +13,12 @@ pub(super) struct Instance {
     /// The version of the server's config with which it was started.
     pub(super) version: u32,
     /// `None` where hosts share it.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<InstanceOwner>,
 }
 
 /// The owner of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
+pub(super) enum InstanceOwner {
     /// One host. The person is that of its login, if each person has one.
     Host(Principal, Option<User>),
     /// All hosts of a person.
@@ -41,8 +41,8 @@ impl Instance {
         let has_login = config.connecting.login == LoginHolder::User && host.person().is_some();
         let person = has_login.then(|| host.user());
         let owner = match config.connecting.isolation {
-            Isolation::Session => Some(Owner::Host(host.principal(), person)),
-            Isolation::Auto | Isolation::Shared => person.map(Owner::Person),
+            Isolation::Session => Some(InstanceOwner::Host(host.principal(), person)),
+            Isolation::Auto | Isolation::Shared => person.map(InstanceOwner::Person),
         };
         Self { server, version, owner }
     }
@@ -51,16 +51,16 @@ impl Instance {
     pub(super) fn is_for(&self, host: &dyn Host) -> bool {
         match self.owner {
             None => true,
-            Some(Owner::Host(principal, _)) => principal == host.principal(),
-            Some(Owner::Person(user)) => user == host.user(),
+            Some(InstanceOwner::Host(principal, _)) => principal == host.principal(),
+            Some(InstanceOwner::Person(user)) => user == host.user(),
         }
     }
 
     /// Returns the person whose login it uses; `None` if it uses that of the service.
     pub(super) fn login_owner(&self) -> Option<LoginOwner> {
         match self.owner? {
-            Owner::Host(_, person) => person?.into(),
-            Owner::Person(user) => user.into(),
+            InstanceOwner::Host(_, person) => person?.into(),
+            InstanceOwner::Person(user) => user.into(),
         }
     }
 }

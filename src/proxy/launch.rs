@@ -13,12 +13,14 @@ use super::{
     catalog_memory::CatalogMemory,
     catalogs,
     events::Events,
+    extension_lists::ExtensionLists,
     fleet::{CallState, ExtensionState},
     known_tasks, large_results,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
     results::KeptResults,
     servers::{Observe, Servers},
+    task_table::TaskTable,
 };
 use crate::{
     auth::Auth,
@@ -73,6 +75,8 @@ impl Fleet {
         let mark = new_mark();
         let asking = Asking::new(&mark, context.tasks.clone(), context.stop.clone());
         let calls = CallState::new(KeptResults::new(&mark));
+        let has_replicas = settings.store.store.is_some();
+        let tasks = TaskTable::new(has_replicas.then_some(mark.as_str()));
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
             let observe: Observe =
@@ -92,7 +96,7 @@ impl Fleet {
                 audience: Audience::default(),
                 asking,
                 calls,
-                extensions: ExtensionState::default(),
+                extensions: ExtensionState { tasks, lists: ExtensionLists::default() },
                 catalog_memory,
                 events,
             }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::{
-    Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
+    Endpoint, Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
     loading::load_for_all,
     overview::{CatalogSource, overview_of},
     reload,
@@ -18,7 +18,7 @@ use crate::{
         LoadOrigin, Offer, OfferId, Presence, SearchHit, SearchTarget, ServerCatalog, ServerId,
         Snapshot,
     },
-    config::{LoginHolder, ServerConfig},
+    config::{Isolation, LoginHolder, ServerConfig},
     protocol::ClientIdentity,
     upstream::{LoadError, Phase, RecentLines, StaysAwake},
 };
@@ -109,6 +109,15 @@ impl Operator<'_> {
         let config = slots.find(|config| config.name == name)?;
         let is_of_people = config.enabled && config.connecting.login == LoginHolder::User;
         is_of_people.then(|| config.clone())
+    }
+
+    /// Returns whether an endpoint shows a server of which each host has an instance.
+    pub(crate) fn has_instances_of_hosts(&self, endpoint: &Endpoint) -> bool {
+        let roster = self.fleet.servers.roster();
+        roster.all().any(|(id, slot)| {
+            slot.config.connecting.isolation == Isolation::Session
+                && self.fleet.board.shows(endpoint, id)
+        })
     }
 
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they

@@ -24,8 +24,8 @@ pub(super) use roster::{Roster, Slot, SlotConfig};
 /// Makes the observer of an instance.
 pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn ServerObserver> + Send + Sync>;
 
-/// The roster of servers and their instances. It keeps no host: an instance has an [`Owner`], or is
-/// for all.
+/// The roster of servers and their instances. It keeps no host: an instance has an owner, or is for
+/// all.
 pub(super) struct Servers {
     context: Context,
     observe: Observe,

@@ -8,7 +8,7 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    base::Lock,
+    base::{Lock, is_mark},
     proxy::{Principal, Subscriber, User, instance::Instance},
     upstream::Lease,
 };
@@ -17,13 +17,16 @@ use crate::{
 const MAX_TASKS: usize = 10_000;
 /// Maximum number of tasks of one host.
 const MAX_TASKS_OF_HOST: usize = 1_000;
+/// Separates the mark of a replica from the id of the server.
+const AFTER_MARK: char = '.';
 /// Maximum length of an id, in bytes. A task with a longer id is not kept; servers are asked for it
 /// each time.
 const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
-#[derive(Default)]
 pub(in crate::proxy) struct TaskTable {
+    /// The begin of all ids for hosts, by which other replicas recognize them; empty without any.
+    prefix: String,
     table: Lock<Table>,
     /// Tells the reaper of a new task.
     added: Arc<Notify>,
@@ -89,6 +92,12 @@ pub(in crate::proxy) struct Added {
 }
 
 impl TaskTable {
+    /// `mark`: that of the fleet, if other replicas may get the requests about its tasks.
+    pub(in crate::proxy) fn new(mark: Option<&str>) -> Self {
+        let prefix = mark.map(|mark| format!("{mark}{AFTER_MARK}")).unwrap_or_default();
+        Self { prefix, table: Lock::default(), added: Arc::default() }
+    }
+
     /// Returns the notice of new tasks, for the reaper.
     pub(in crate::proxy) fn added(&self) -> Arc<Notify> {
         self.added.clone()
@@ -103,7 +112,7 @@ impl TaskTable {
     ) -> Added {
         let Owner { principal: owner, user } = owner;
         let mut table = self.table.lock();
-        let key = table.free_key(owner, &origin);
+        let key = table.free_key(&self.prefix, owner, &origin);
         let shown = key.shown.clone();
         if shown.len() > MAX_ID_BYTES {
             return Added { shown: origin.id, unheard: Unheard::default() };
@@ -245,17 +254,27 @@ impl Table {
     }
 
     /// Returns the key of a task: the present one, or the first that is free.
-    fn free_key(&self, owner: Principal, origin: &TaskOrigin) -> Key {
+    fn free_key(&self, prefix: &str, owner: Principal, origin: &TaskOrigin) -> Key {
         let mut known = self.known.iter();
         let known =
             known.find(|(key, task)| key.owner == owner && task.origin.is_same_task(origin));
         if let Some((key, _)) = known {
             return key.clone();
         }
-        let candidates = (2..).map(|number| format!("{}-{number}", origin.id));
-        let mut candidates = std::iter::once(origin.id.clone()).chain(candidates);
+        let own = format!("{prefix}{}", origin.id);
+        let candidates = (2..).map(|number| format!("{own}-{number}"));
+        let mut candidates = std::iter::once(own.clone()).chain(candidates);
         let free = candidates.find(|shown| !self.known.contains_key(&Key::new(owner, shown)));
         Key { owner, shown: free.unwrap_or_default() }
+    }
+}
+
+/// Returns the id that the server has given to the task of a replica that is gone, in the id by
+/// which hosts know it.
+pub(in crate::proxy) fn without_mark(shown: &str) -> &str {
+    match shown.split_once(AFTER_MARK) {
+        Some((mark, id)) if is_mark(mark) => id,
+        _ => shown,
     }
 }
 
@@ -299,8 +318,18 @@ mod tests {
     }
 
     #[test]
+    fn id_has_the_mark_of_its_replica() {
+        let mark = crate::base::new_mark();
+        let (tasks, host) = (TaskTable::new(Some(&mark)), host());
+        let shown = add(&tasks, host, origin(0, "a.b"));
+        assert_eq!(shown, format!("{mark}.a.b"));
+        assert_eq!(tasks.find(host.principal, &shown), Some(origin(0, "a.b")));
+        assert_eq!((without_mark(&shown), without_mark("a.b")), ("a.b", "a.b"));
+    }
+
+    #[test]
     fn shared_task_id_is_shown_as_two_ids() {
-        let (tasks, host) = (TaskTable::default(), host());
+        let (tasks, host) = (TaskTable::new(None), host());
         assert_eq!(add(&tasks, host, origin(0, "t")), "t");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2", "it is the same task");
@@ -310,7 +339,7 @@ mod tests {
 
     #[test]
     fn task_is_known_only_to_its_host() {
-        let (tasks, one, other) = (TaskTable::default(), of_user(1), of_user(1));
+        let (tasks, one, other) = (TaskTable::new(None), of_user(1), of_user(1));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.find(other.principal, "t"), None);
         assert!(tasks.is_of_another(other, &origin(0, "t")));
@@ -320,7 +349,7 @@ mod tests {
 
     #[test]
     fn tasks_of_an_ended_session_belong_to_its_user() {
-        let (tasks, one, same, other) = (TaskTable::default(), of_user(1), of_user(1), of_user(2));
+        let (tasks, one, same, other) = (TaskTable::new(None), of_user(1), of_user(1), of_user(2));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.forget(one.principal), Unheard::default());
         assert!(!tasks.is_of_another(same, &origin(0, "t")));
@@ -332,7 +361,7 @@ mod tests {
 
     #[test]
     fn updates_end_with_the_last_listener() {
-        let (tasks, one, other) = (TaskTable::default(), host(), host());
+        let (tasks, one, other) = (TaskTable::new(None), host(), host());
         let stream = |number: u64| Subscriber { host: HostId(number), stream: None };
         for (host, number) in [(one, 1), (other, 2)] {
             add(&tasks, host, origin(0, "t"));
@@ -346,14 +375,14 @@ mod tests {
 
     #[test]
     fn an_endless_id_is_not_kept() {
-        let (tasks, host, id) = (TaskTable::default(), host(), "t".repeat(MAX_ID_BYTES + 1));
+        let (tasks, host, id) = (TaskTable::new(None), host(), "t".repeat(MAX_ID_BYTES + 1));
         assert_eq!(add(&tasks, host, origin(0, &id)), id);
         assert_eq!(tasks.find(host.principal, &id), None);
     }
 
     #[test]
     fn earliest_expiring_task_yields_to_new_tasks_of_its_host() {
-        let (tasks, host, other) = (TaskTable::default(), host(), host());
+        let (tasks, host, other) = (TaskTable::new(None), host(), host());
         add(&tasks, other, origin(0, "other"));
         for number in 0..=MAX_TASKS_OF_HOST {
             let expires = Instant::now() + Duration::from_secs(90 + number as u64);
@@ -366,7 +395,7 @@ mod tests {
 
     #[test]
     fn next_expiry_is_that_of_the_next_task() {
-        let (tasks, host) = (TaskTable::default(), host());
+        let (tasks, host) = (TaskTable::new(None), host());
         let (past, future) = (Instant::now(), Instant::now() + Duration::from_mins(1));
         let _ = tasks.add(host, origin(0, "a"), None, past);
         let _ = tasks.add(host, origin(0, "b"), None, future);

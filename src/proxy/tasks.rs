@@ -19,7 +19,7 @@ use super::{
     instance::Instance,
     known_tasks::{MAX_TTL, add_task, owner, unsubscribe},
     large_results,
-    task_table::TaskOrigin,
+    task_table::{TaskOrigin, without_mark},
 };
 use crate::{
     protocol::{Era, error, extension, has_cursor, method, task},
@@ -139,6 +139,7 @@ fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcom
 /// If no awake server knows the task, or another host has created it.
 async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrigin, Raw> {
     let unknown = || error::invalid_params(format!("unknown task: {id}"));
+    let id = without_mark(id);
     let at = |instance: Instance| {
         let origin = TaskOrigin { instance, id: id.to_owned() };
         (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then_some(origin)

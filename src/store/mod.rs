@@ -6,6 +6,7 @@
 //! directory.
 
 mod file_store;
+mod held_hosts;
 mod lease_wait;
 #[cfg(test)]
 mod linearizability;
@@ -26,6 +27,7 @@ mod value_store;
 mod watching;
 
 pub(crate) use file_store::FileStore;
+pub(crate) use held_hosts::HostNumber;
 pub(crate) use lease_wait::{lease, lease_blocking};
 pub(crate) use pruning::PruneLimits;
 use redis_store::RedisStore;

@@ -1,7 +1,7 @@
 //! The replicas that share a store: each tells the others at intervals that it is there.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     io,
     sync::{
         Arc,
@@ -14,11 +14,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::{SharedStores, Store as _, StoreHealth, redis_store::RedisStore};
+use super::{
+    SharedStores, Store as _, StoreHealth,
+    held_hosts::{HeldHosts, HostNumber},
+    redis_store::RedisStore,
+};
 use crate::base::{Lock, SealingKeys, counted, now_seconds, run_blocking};
 
 /// Interval at which a replica tells that it is there, and reads which others are.
 const BEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum interval, if there is something to tell before.
+const MIN_BEAT_INTERVAL: Duration = Duration::from_millis(100);
 /// Time after which a replica that has not told so is gone.
 const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Maximum number of replicas that are read, the newest first.
@@ -45,13 +51,16 @@ pub(crate) struct Replica {
     /// The names of the offers that its hosts have loaded for all hosts.
     #[serde(default)]
     pub loads: Vec<String>,
+    /// The hosts that it has instances for.
+    #[serde(default)]
+    hosts: BTreeSet<HostNumber>,
 }
 
 /// The replica that handles something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     Here,
-    At(Replica),
+    At(Arc<Replica>),
 }
 
 /// This replica, and the others as they were last seen.
@@ -68,7 +77,9 @@ pub(crate) struct Replicas {
     health: Arc<StoreHealth>,
     keys: SealingKeys,
     /// The others, with the time at which a new record of each was last seen.
-    others: Lock<Vec<(Replica, Instant)>>,
+    others: Lock<Vec<(Arc<Replica>, Instant)>>,
+    /// The hosts that this replica has instances for.
+    hosts: HeldHosts,
     /// The beats of replicas that could not be connected, by their marks.
     unreachable: Lock<HashMap<String, u64>>,
     /// The marks that were looked up since the last beat, and have no record.
@@ -87,6 +98,7 @@ impl Replicas {
             health: stores.health().clone(),
             keys,
             others: Lock::default(),
+            hosts: HeldHosts::default(),
             unreachable: Lock::default(),
             missing: Lock::default(),
         })
@@ -126,7 +138,12 @@ impl Replicas {
                     others.iter().flat_map(|other| other.loads.iter().cloned()).collect();
                 adopt(&loaded);
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BEAT_INTERVAL)).await.is_none() {
+            let next = async {
+                tokio::time::sleep(MIN_BEAT_INTERVAL).await;
+                let rest = BEAT_INTERVAL.saturating_sub(MIN_BEAT_INTERVAL);
+                let _ = tokio::time::timeout(rest, self.hosts.added()).await;
+            };
+            if stop.run_until_cancelled(next).await.is_none() {
                 break;
             }
         }
@@ -144,7 +161,8 @@ impl Replicas {
     fn beat(&self, loads: Vec<String>) -> io::Result<()> {
         let beat = self.beats.fetch_add(1, Ordering::Relaxed);
         let (mark, url) = (self.mark.clone(), self.url.clone());
-        let own = Replica { mark, url, beat, at: now_seconds(), loads };
+        let hosts = self.hosts.told();
+        let own = Replica { mark, url, beat, at: now_seconds(), loads, hosts };
         let record = serde_json::to_vec(&own)?;
         self.store.put_for(&self.mark, &record, BEAT_TIMEOUT)?;
         let mut others = Vec::new();
@@ -190,7 +208,7 @@ impl Replicas {
         let mut others = self.others.lock();
         // The regular reading may have been faster.
         if others.iter().all(|(other, _)| other.mark != found.mark) {
-            others.push((found, Instant::now()));
+            others.push((Arc::new(found), Instant::now()));
             log_count(others.len());
         }
     }
@@ -198,6 +216,7 @@ impl Replicas {
     /// Takes over what was read. A replica without a record stays for as long as its record would
     /// have: the store may have been emptied.
     fn note(&self, read: Vec<Replica>) {
+        let read: Vec<Arc<Replica>> = read.into_iter().map(Arc::new).collect();
         let now = Instant::now();
         self.missing.lock().clear();
         let mut unreachable = self.unreachable.lock();
@@ -215,7 +234,7 @@ impl Replicas {
         }
     }
 
-    fn others(&self) -> Vec<Replica> {
+    fn others(&self) -> Vec<Arc<Replica>> {
         self.others.lock().iter().map(|(other, _)| other.clone()).collect()
     }
 
@@ -227,10 +246,34 @@ impl Replicas {
     }
 
     /// Returns the first other replica that is there and whose mark fits.
-    pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Replica> {
+    pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Arc<Replica>> {
         let others = self.others.lock();
         let mut others = others.iter().map(|(other, _)| other);
         others.find(|other| other.url.is_some() && fits(&other.mark)).cloned()
+    }
+
+    /// Returns the home of a host that has instances of servers for itself: the replica that has
+    /// them, or else one on which all replicas agree.
+    pub(crate) fn home_of_host(&self, host: HostNumber) -> Home {
+        if self.hosts.has(host) {
+            return Home::Here;
+        }
+        let others = self.others();
+        let mut having = others.iter().filter(|it| it.url.is_some() && it.hosts.contains(&host));
+        match having.next() {
+            Some(other) => Home::At(other.clone()),
+            None => self.agreed_home(&host.to_be_bytes()),
+        }
+    }
+
+    /// Notes that this replica has instances for a host.
+    pub(crate) fn keep_host(&self, host: HostNumber) {
+        self.hosts.add(host);
+    }
+
+    /// Notes that this replica has no instance for a host any more.
+    pub(crate) fn forget_host(&self, host: HostNumber) {
+        self.hosts.remove(host);
     }
 
     /// Returns the home of something that the replica `mark` has made, and that `key` names: that
@@ -242,6 +285,11 @@ impl Replicas {
         if let Some(other) = self.find(|other| other == mark) {
             return Home::At(other);
         }
+        self.agreed_home(key)
+    }
+
+    /// Returns the replica on which all agree for a key.
+    fn agreed_home(&self, key: &[u8]) -> Home {
         let others = self.others();
         let reachable = others.iter().filter(|other| other.url.is_some());
         let best = reachable.max_by_key(|other| weight(&other.mark, key));

@@ -194,7 +194,7 @@ async fn strange_requests_for_pages_are_refused() {
         ("/login/person", 400),
         ("/login/person?state=x&code=y", 400),
         ("/login/done?state=", 400),
-        ("/login/other", 404),
+        ("/login/other", 401),
     ] {
         let page = browser.visit(&format!("{PUBLIC}{path}")).await;
         assert_eq!(page.status, status, "{path}: {page:?}");

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, text_of,
+    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, descendants, text_of,
 };
 
 /// Replicas with the servers `a` and `b`, and their store.
@@ -13,14 +13,22 @@ struct Service {
     /// The directory of all replicas, so that their servers are the same.
     home: tempfile::TempDir,
     replicas: Vec<Program>,
+    /// Servers next to `a` and `b`.
+    servers: Vec<Server>,
 }
 
 impl Service {
     /// Starts three replicas; `None` on a machine without Redis.
     async fn start() -> Option<Self> {
+        Self::with([]).await
+    }
+
+    /// As [`start`](Self::start), with more servers.
+    async fn with(servers: impl IntoIterator<Item = Server>) -> Option<Self> {
         let redis = Redis::start().await?;
         let home = tempfile::tempdir().unwrap();
-        let mut service = Self { redis, home, replicas: Vec::new() };
+        let mut service =
+            Self { redis, home, replicas: Vec::new(), servers: servers.into_iter().collect() };
         for _ in 0..3 {
             service.replicas.push(service.replica());
         }
@@ -32,7 +40,9 @@ impl Service {
     }
 
     fn replica(&self) -> Program {
-        let servers = [Server::lazy("a"), Server::lazy("b").set("maxResultBytes", 2000)];
+        let servers = [Server::lazy("a"), Server::lazy("b").set("maxResultBytes", 2000)]
+            .into_iter()
+            .chain(self.servers.clone());
         let proxy = Proxy::with(servers).at_home(self.home.path()).set("store", self.redis.url());
         proxy.set("storeKeys", json!([STORE_KEY])).set("authTokens", json!(["t"])).start_http()
     }
@@ -220,4 +230,66 @@ async fn load_at_one_replica_is_a_load_at_all() {
     assert_eq!(service.started("a"), 1, "the others wait for a call");
     assert!(echo(&mut hosts[2], "here").await.contains("here"));
     assert_eq!(service.started("a"), 2);
+}
+
+#[tokio::test]
+async fn task_is_found_whichever_replica_is_asked() {
+    let tasks = Server::lazy("c")
+        .script("tasks", true)
+        .script("modern_only", true)
+        .script("extra_tools", json!(["begin", "finish"]));
+    let Some(service) = Service::with([tasks]).await else { return };
+    let url = |replica: usize| service.replicas[replica].url("/servers/c/mcp");
+    let mut host = Host::over_http(&url(0).await, &[("authorization", "Bearer t")]).into_modern();
+    let declared = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let begin = json!({"name": "begin", "arguments": {"id": "t"}});
+    let task = host.request_as("tools/call", begin, &declared).await;
+    let id = task["taskId"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
+    assert!(id.starts_with("dm-"), "other replicas recognize it: {id}");
+    for replica in [1, 2, 0] {
+        host.0.http_mut().move_to(&url(replica).await);
+        let got = host.request_as("tasks/get", json!({"taskId": id}), &declared).await;
+        assert_eq!((&got["taskId"], &got["status"]), (&json!(id), &json!("working")), "{got}");
+    }
+    let finish = json!({"name": "finish", "arguments": {"id": "t"}});
+    host.request_as("tools/call", finish, &declared).await;
+    host.0.http_mut().move_to(&url(2).await);
+    let got = host.request_as("tasks/get", json!({"taskId": id}), &declared).await;
+    assert_eq!(text_of(&got["result"]), "the result of t", "{got}");
+    assert_eq!(service.started("c"), 1);
+}
+
+#[tokio::test]
+async fn host_keeps_its_instance_whichever_replica_is_asked() {
+    let own = Server::lazy("own").set("isolation", "session");
+    let Some(mut service) = Service::with([own]).await else { return };
+    let mut host = service.host(0).await.into_modern();
+    for (at, replica) in [0, 1, 2, 2, 1, 0].into_iter().enumerate() {
+        service.move_to(&mut host.0, replica).await;
+        let text = format!("payload {at}");
+        let echoed = use_tool(&mut host, "own/echo", json!({"text": text})).await;
+        assert!(text_of(&echoed).contains(&text), "{echoed}");
+    }
+    assert_eq!(service.started("own"), 1);
+    // A replica that joins does not take the host over.
+    let another = service.replica();
+    another.logged("sees 3 other replicas").await;
+    for replica in &service.replicas {
+        replica.logged("sees 3 other replicas").await;
+    }
+    service.replicas.push(another);
+    service.move_to(&mut host.0, 3).await;
+    use_tool(&mut host, "own/echo", json!({"text": "x"})).await;
+    assert_eq!(service.started("own"), 1);
+    let process = service.replicas[0].started("own")[0];
+    let has_it = |replica: &Program| descendants(replica.id()).contains(&process);
+    let home = service.replicas.iter().position(has_it).unwrap();
+    service.replicas[home].signal(Signal::SIGKILL);
+    service.replicas[home].exit().await;
+    for replica in (0..4).filter(|replica| *replica != home) {
+        service.move_to(&mut host.0, replica).await;
+        let echoed = use_tool(&mut host, "own/echo", json!({"text": "again"})).await;
+        assert!(text_of(&echoed).contains("again"), "{echoed}");
+    }
+    assert_eq!(service.started("own"), 2);
 }

@@ -103,7 +103,10 @@ impl HttpFront {
                 self.sessions.note_ended(&session);
                 session.end().await;
             }
-            for principal in self.principals.take_expired(timeout) {
+            for (key, principal) in self.principals.take_expired(timeout) {
+                if let Some(replicas) = &self.replicas {
+                    replicas.forget_host(key.number());
+                }
                 self.fleet.end_instances_of(principal);
             }
         }

@@ -123,7 +123,9 @@ pub(super) async fn message(
     }
     let session = Some(options.session_id.clone());
     let head = RequestHead { method: Method::POST, session, target, sender };
-    if let Some(answer) = answer_elsewhere(&front, &head, &posted.headers, Some(&posted)).await {
+    if let Some(answer) =
+        answer_elsewhere(&front, &head, &posted.headers, None, Some(&posted)).await
+    {
         return answer;
     }
     let session = front.sessions.find(&options.session_id);

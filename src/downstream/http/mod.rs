@@ -16,6 +16,7 @@ mod http_version;
 mod legacy;
 mod legacy_sse;
 mod locality;
+mod login_pages;
 mod modern;
 mod paths;
 mod permissions;

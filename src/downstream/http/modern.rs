@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     front::HttpFront,
     post_response::{self, ExpectedAnswer},
+    principals::HostKey,
     request::{AcceptedForms, PostedMessages, refusal, respond_with},
     sender::Sender,
     stream::MessageStream,
@@ -46,11 +47,14 @@ pub(super) async fn post(
     if let Err(problem) = validate(front, &endpoint, &posted, &request) {
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
-    let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
-    let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
-    let client = client.unwrap_or_else(Raw::empty_object);
+    let key = HostKey::of(sender, &endpoint, &request);
+    if front.fleet.operator().has_instances_of_hosts(&endpoint)
+        && let Some(replicas) = &front.replicas
+    {
+        replicas.keep_host(key.number());
+    }
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
-    let identity = front.principals.identity(sender, endpoint, is_here, &client);
+    let identity = front.principals.identity(key, sender, endpoint, is_here);
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen requires Accept: text/event-stream";

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::{
     forwarding::{NotReached, ReceivedRequest, forward, is_forwarded, lost},
     front::HttpFront,
+    principals::HostKey,
     request::PostedMessages,
     sender::Sender,
     session_ticket::SessionTicket,
@@ -23,7 +24,7 @@ use crate::{
     peer::Peer,
     protocol::request_headers,
     proxy::{Endpoint, Host as _},
-    store::{Home, Replicas},
+    store::{Home, HostNumber, Replicas},
     wire::{Message, Raw},
 };
 
@@ -48,17 +49,19 @@ pub(super) struct RequestHead {
 }
 
 /// Has another replica answer a request that it has to answer. Returns `None` if this one has to.
+/// `endpoint`: that of a request that may be modern.
 pub(super) async fn answer_elsewhere(
     front: &HttpFront,
     head: &RequestHead,
     headers: &HeaderMap,
+    endpoint: Option<&Endpoint>,
     posted: Option<&PostedMessages>,
 ) -> Option<Response> {
     let replicas = front.replicas.as_ref()?;
     if is_forwarded(replicas.keys(), headers) {
         return None;
     }
-    let needed = Needed::by(front, replicas, head, posted);
+    let needed = Needed::by(front, replicas, head, endpoint, posted);
     for mark in needed.marks() {
         replicas.look_up(mark).await;
     }
@@ -126,8 +129,11 @@ async fn end_copy(front: &HttpFront, head: &RequestHead) {
 /// What a request needs, and only one replica may have.
 enum Needed<'a> {
     Nothing,
-    /// What the ids in these parameters stand for.
-    Made(&'a [u8]),
+    /// What the ids in these parameters stand for, and the instances of a host.
+    Made {
+        params: &'a [u8],
+        host: Option<HostNumber>,
+    },
     Session {
         ticket: SessionTicket,
         /// True if it was opened again here.
@@ -140,6 +146,7 @@ impl<'a> Needed<'a> {
         front: &HttpFront,
         replicas: &Replicas,
         head: &RequestHead,
+        endpoint: Option<&Endpoint>,
         posted: Option<&'a PostedMessages>,
     ) -> Self {
         if let Some(posted) = posted.filter(|posted| posted.is_modern()) {
@@ -148,7 +155,10 @@ impl<'a> Needed<'a> {
             };
             let Some(params) = &request.params else { return Self::Nothing };
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
-            return Self::Made(&params.as_bytes()[..length]);
+            let has_instances = |it: &&Endpoint| front.fleet.operator().has_instances_of_hosts(it);
+            let endpoint = endpoint.filter(has_instances);
+            let host = endpoint.map(|it| HostKey::of(&head.sender, it, request).number());
+            return Self::Made { params: &params.as_bytes()[..length], host };
         }
         let Some(id) = &head.session else { return Self::Nothing };
         let known = front.sessions.find(id);
@@ -164,7 +174,7 @@ impl<'a> Needed<'a> {
     /// Returns the marks of replicas that may have just started.
     fn marks(&self) -> Vec<&str> {
         match self {
-            Self::Made(params) => marks_in(params).take(MAX_MARKS).collect(),
+            Self::Made { params, .. } => marks_in(params).take(MAX_MARKS).collect(),
             Self::Session { ticket, is_reopened: false } => vec![&ticket.mark],
             Self::Nothing | Self::Session { .. } => Vec::new(),
         }
@@ -173,8 +183,13 @@ impl<'a> Needed<'a> {
     fn home(&self, replicas: &Replicas) -> Home {
         let named = match self {
             Self::Nothing => None,
-            Self::Made(params) => {
-                replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some())
+            Self::Made { params, host } => {
+                let maker =
+                    replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some());
+                match (maker, host) {
+                    (None, Some(host)) => return replicas.home_of_host(*host),
+                    (maker, _) => maker,
+                }
             }
             Self::Session { ticket, is_reopened: false } => {
                 return replicas.home_of(&ticket.mark, ticket.key.as_bytes());

@@ -14,8 +14,10 @@ use crate::{
     catalog::OfferId,
     config::ProfileName,
     downstream::{HostIdentity, identity::ToolListSync},
+    protocol::Meta,
     proxy::{Endpoint, Principal},
-    wire::Raw,
+    store::HostNumber,
+    wire::{Raw, Request, edit},
 };
 
 /// Maximum number of hosts to remember.
@@ -27,7 +29,37 @@ const MAX_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
 /// The properties that requests of the same host share.
-type HostKey = (TokenHash, Option<OfferId>, Option<ProfileName>, [u8; 32]);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct HostKey {
+    token: TokenHash,
+    only: Option<OfferId>,
+    profile: Option<ProfileName>,
+    /// The hash of the client information.
+    client: [u8; 32],
+}
+
+impl HostKey {
+    /// Returns the key of the host of a modern request.
+    pub(super) fn of(sender: &Sender, endpoint: &Endpoint, request: &Request) -> Self {
+        let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
+        let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
+        let client = client.unwrap_or_else(Raw::empty_object);
+        Self {
+            token: sender.token_hash,
+            only: endpoint.only,
+            profile: endpoint.profile.clone(),
+            client: Sha256::digest(client.as_bytes()).into(),
+        }
+    }
+
+    /// Returns the number by which all replicas know the host.
+    pub(super) fn number(&self) -> HostNumber {
+        let Self { token, only, profile, client } = self;
+        let known = format!("{token:?} {only:?} {profile:?} {client:?}");
+        let digest = Sha256::digest(known);
+        HostNumber::from_be_bytes(std::array::from_fn(|at| digest[at]))
+    }
+}
 
 #[derive(Clone)]
 struct KnownHost {
@@ -39,12 +71,11 @@ struct KnownHost {
 impl Principals {
     pub(super) fn identity(
         &self,
+        key: HostKey,
         sender: &Sender,
         endpoint: Endpoint,
         is_on_this_machine: bool,
-        client: &Raw,
     ) -> HostIdentity {
-        let client = Sha256::digest(client.as_bytes()).into();
         let mut known = self.0.lock();
         let now = Instant::now();
         let new = || KnownHost {
@@ -52,7 +83,6 @@ impl Principals {
             tool_list_sync: Arc::default(),
             last_used: now,
         };
-        let key = (sender.token_hash, endpoint.only, endpoint.profile.clone(), client);
         let known = known.entry(key).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
@@ -69,17 +99,17 @@ impl Principals {
 
     /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the
     /// maximum number.
-    pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
+    pub(super) fn take_expired(&self, timeout: Duration) -> Vec<(HostKey, Principal)> {
         let mut all = self.0.lock();
         let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
         ages.sort_unstable_by(|one, other| other.cmp(one));
         let oldest = ages.get(MAX_PRINCIPALS).copied();
         let mut expired = Vec::new();
-        all.retain(|_, known| {
+        all.retain(|key, known| {
             let stays = known.last_used.elapsed() < timeout
                 && oldest.is_none_or(|oldest| known.last_used > oldest);
             if !stays {
-                expired.push(known.principal);
+                expired.push((key.clone(), known.principal));
             }
             stays
         });

@@ -15,10 +15,9 @@ use serde::Deserialize;
 use super::{
     front::HttpFront,
     guard::{self, GuardState},
-    legacy, legacy_sse, modern,
+    legacy, legacy_sse, login_pages, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     permissions::{permitted_profile, spend},
-    person_logins,
     placement::{RequestHead, answer_elsewhere, session_in},
     protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, PostedMessages, refusal},
@@ -45,10 +44,10 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         .merge(api.with_state(()))
         .layer(middleware::from_fn_with_state(guard_state, guard::authorize));
     let router = match resource {
-        Some(resource) => router.merge(metadata_routes(&resource)),
+        Some(resource) => with_metadata(router, &resource),
         None => router,
     };
-    let router = router.merge(person_logins::routes());
+    let router = login_pages::with_pages(router);
     // Health checks need neither a token nor a known host name.
     let router = LIVENESS_CHECKS
         .iter()
@@ -58,14 +57,17 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
     router.with_state(front.clone())
 }
 
-/// Returns the routes of what tells hosts where to get a token, which needs none itself.
-fn metadata_routes(resource: &Arc<ProtectedResource>) -> Router<Arc<HttpFront>> {
+/// Adds the routes of what tells hosts where to get a token, which needs none itself.
+fn with_metadata(
+    router: Router<Arc<HttpFront>>,
+    resource: &Arc<ProtectedResource>,
+) -> Router<Arc<HttpFront>> {
     let (of_all, of_path) = (resource.clone(), resource.clone());
     let answer_of_path = move |Path(path): Path<String>| {
         let answer = of_path.metadata(&format!("/{path}"));
         async move { answer }
     };
-    Router::new()
+    router
         .route(METADATA_PATH, get(move || async move { of_all.metadata("") }))
         .route(&format!("{METADATA_PATH}/{{*path}}"), get(answer_of_path))
 }
@@ -196,7 +198,15 @@ async fn answer_posted(
     if is_counted && let Err(refused) = spend(front, &head.sender, &posted) {
         return refused;
     }
-    let answer = match answer_elsewhere(front, head, &posted.headers, Some(&posted)).await {
+    let answer = match answer_elsewhere(
+        front,
+        head,
+        &posted.headers,
+        Some(&endpoint),
+        Some(&posted),
+    )
+    .await
+    {
         Some(answer) => answer,
         None if posted.is_modern() => modern::post(front, endpoint, &head.sender, posted).await,
         None => legacy::post(front, endpoint, &head.sender, posted).await,
@@ -221,7 +231,9 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
         };
         return answer_posted(front, endpoint, &head, posted).await;
     }
-    if let Some(answer) = answer_elsewhere(front, &head, request.headers(), None).await {
+    if let Some(answer) =
+        answer_elsewhere(front, &head, request.headers(), Some(&endpoint), None).await
+    {
         return answer;
     }
     match head.method {

@@ -8,7 +8,7 @@ use crate::{
     base::Lock,
     proxy::{
         Principal,
-        instance::{Instance, Owner},
+        instance::{Instance, InstanceOwner},
     },
     upstream::Upstream,
 };
@@ -56,7 +56,8 @@ impl OwnedInstances {
     /// Stops the instances of a host.
     pub(in crate::proxy) fn stop_those_of(&self, host: Principal) {
         self.all.lock().retain(|instance, owned| {
-            let is_theirs = matches!(instance.owner, Some(Owner::Host(owner, _)) if owner == host);
+            let is_theirs =
+                matches!(instance.owner, Some(InstanceOwner::Host(owner, _)) if owner == host);
             if is_theirs {
                 owned.upstream.stop();
             }
@@ -81,7 +82,7 @@ impl OwnedInstances {
         is_needed: impl Fn(Instance) -> bool,
     ) -> Option<Instant> {
         let now = Instant::now();
-        let is_of_person = |it: &Instance| matches!(it.owner, Some(Owner::Person(_)));
+        let is_of_person = |it: &Instance| matches!(it.owner, Some(InstanceOwner::Person(_)));
         self.retire_where(|instance, owned| {
             let is_unused = now.duration_since(owned.last_used) >= UNUSED_TIMEOUT;
             let is_due = is_of_person(&instance) && is_unused;

@@ -1,0 +1,48 @@
+//! The hosts that a replica has instances of servers for.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::Notify;
+
+use crate::base::Lock;
+
+/// A hash by which all replicas know a host.
+pub(crate) type HostNumber = u64;
+
+/// Maximum number of hosts that a replica tells of. Another replica starts instances for the others
+/// if it gets their requests.
+const MAX_TOLD: usize = 5000;
+
+/// The hosts of one replica.
+#[derive(Debug, Default)]
+pub(super) struct HeldHosts {
+    all: Lock<BTreeSet<HostNumber>>,
+    /// Tells of a new host.
+    added: Notify,
+}
+
+impl HeldHosts {
+    pub(super) fn has(&self, host: HostNumber) -> bool {
+        self.all.lock().contains(&host)
+    }
+
+    pub(super) fn add(&self, host: HostNumber) {
+        if self.all.lock().insert(host) {
+            self.added.notify_one();
+        }
+    }
+
+    pub(super) fn remove(&self, host: HostNumber) {
+        self.all.lock().remove(&host);
+    }
+
+    /// Returns the hosts that the others are told of.
+    pub(super) fn told(&self) -> BTreeSet<HostNumber> {
+        self.all.lock().iter().take(MAX_TOLD).copied().collect()
+    }
+
+    /// Waits for another host.
+    pub(super) async fn added(&self) {
+        self.added.notified().await;
+    }
+}
