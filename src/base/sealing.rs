@@ -108,6 +108,8 @@ pub(crate) enum SealUse {
     SessionId,
     /// Requests that one replica forwards to another.
     Forwarding,
+    /// States that modern hosts give back.
+    RequestState,
     /// Cookies of browsers between the steps of a login.
     LoginStep,
 }
@@ -118,6 +120,7 @@ impl SealUse {
             Self::StoredValue => b"dormouse stored value",
             Self::SessionId => b"dormouse session id",
             Self::Forwarding => b"dormouse forwarding",
+            Self::RequestState => b"dormouse request state",
             Self::LoginStep => b"dormouse login step",
         }
     }

@@ -16,10 +16,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::Caller;
 use crate::{
+    base::SealingKeys,
     peer::{CallError, CallOptions, Peer},
     protocol::{ClientIdentity, Elicitation, Era, method},
     wire::{Outcome, Raw, edit},
 };
+pub(super) use states::RequestProgress;
 use states::{ServerStates, States};
 
 /// Maximum time for a user to answer.
@@ -108,9 +110,15 @@ pub(super) struct Asking {
 impl Asking {
     /// `tasks` and `stop` are those of the process: nothing waits for a host beyond its end.
     /// `mark`: that of the fleet, which its states contain.
-    pub(super) fn new(mark: &str, tasks: TaskTracker, stop: CancellationToken) -> Self {
+    /// `keys`: those of all replicas, if there may be several.
+    pub(super) fn new(
+        mark: &str,
+        keys: Option<SealingKeys>,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
         let of_servers = ServerStates::default();
-        let waiting = Arc::new(States::new(mark));
+        let waiting = Arc::new(States::new(mark, keys));
         Self { mark: mark.to_owned(), waiting, of_servers, tasks, stop }
     }
 
@@ -127,10 +135,11 @@ impl Asking {
         caller: &Caller,
         questions: &[(String, HostQuestion)],
         limit: Duration,
+        progress: RequestProgress,
         then: Continuation,
     ) -> Raw {
         let until = Instant::now() + limit;
-        let state = self.waiting.keep(caller, until, then);
+        let state = self.waiting.keep(caller, until, progress, then);
         let mut result = Raw::encode(&json!({"resultType": "input_required"}));
         if !questions.is_empty() {
             let mut wanted = Raw::empty_object();
@@ -167,8 +176,8 @@ impl Asking {
     }
 
     /// Removes from params what a host has come back with for dormouse.
-    pub(super) fn without_answers(&self, params: Raw) -> Raw {
-        self.waiting.taken_out_of(params)
+    pub(super) fn without_answers(&self, caller: &Caller, params: Raw) -> Raw {
+        self.waiting.taken_out_of(caller, params)
     }
 
     /// Remembers the state in a modern server's result, which its host gives back to the server.

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::new_mark,
+    base::{SealingKeys, new_mark},
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, Opener, ProcessServices},
@@ -73,7 +73,9 @@ impl Fleet {
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
         let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
         let mark = new_mark();
-        let asking = Asking::new(&mark, context.tasks.clone(), context.stop.clone());
+        let keys = settings.store.store_keys.iter().map(String::as_str);
+        let keys = SealingKeys::new(keys).filter(|_| settings.store.store.is_some());
+        let asking = Asking::new(&mark, keys, context.tasks.clone(), context.stop.clone());
         let calls = CallState::new(KeptResults::new(&mark));
         let has_replicas = settings.store.store.is_some();
         let tasks = TaskTable::new(has_replicas.then_some(mark.as_str()));

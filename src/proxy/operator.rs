@@ -111,13 +111,16 @@ impl Operator<'_> {
         is_of_people.then(|| config.clone())
     }
 
-    /// Returns whether an endpoint shows a server of which each host has an instance.
-    pub(crate) fn has_instances_of_hosts(&self, endpoint: &Endpoint) -> bool {
+    /// Returns whether something is kept for single hosts at an endpoint, so that the requests of a
+    /// host belong together: its own loads, or its own instances of servers.
+    pub(crate) fn keeps_state_of_hosts(&self, endpoint: &Endpoint) -> bool {
         let roster = self.fleet.servers.roster();
-        roster.all().any(|(id, slot)| {
-            slot.config.connecting.isolation == Isolation::Session
-                && self.fleet.board.shows(endpoint, id)
-        })
+        let is_of_hosts = |server: ServerId| {
+            let config = &roster.slot(server).config;
+            config.connecting.isolation == Isolation::Session
+                && self.fleet.board.shows(endpoint, server)
+        };
+        self.fleet.board.has_loads_of_sessions() || roster.ids().any(is_of_hosts)
     }
 
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they

@@ -48,7 +48,7 @@ impl Fleet {
         {
             return resumed;
         }
-        let params = params.map(|params| self.asking.without_answers(params));
+        let params = params.map(|params| self.asking.without_answers(caller, params));
         if method == method::TOOLS_CALL && sole_addressee(caller, method, params.as_ref()).is_none()
         {
             let params = params.unwrap_or_else(Raw::empty_object);

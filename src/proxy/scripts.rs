@@ -17,7 +17,7 @@ use self::script_run::{ScriptRun, Step};
 pub(super) use self::stubs::learn;
 use super::{
     Caller, Fleet,
-    asking::{ANSWER_TIMEOUT, Continuation},
+    asking::{ANSWER_TIMEOUT, Continuation, RequestProgress},
     calls::own_result,
     large_results,
     script_slots::MAX_SCRIPTS,
@@ -101,5 +101,5 @@ fn ask(fleet: &Fleet, caller: &Caller, mut run: ScriptRun) -> Raw {
             Some(go_on(&fleet, &caller, run).await)
         })
     });
-    fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, then)
+    fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, RequestProgress::Sent, then)
 }

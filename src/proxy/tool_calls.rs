@@ -92,7 +92,7 @@ fn call_of_script<'a>(
         {
             return resumed;
         }
-        call_tool(fleet, caller, &fleet.asking.without_answers(params.clone())).await
+        call_tool(fleet, caller, &fleet.asking.without_answers(caller, params.clone())).await
     })
 }
 

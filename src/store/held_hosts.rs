@@ -1,4 +1,4 @@
-//! The hosts that a replica has instances of servers for.
+//! The hosts for which a replica keeps something: their loads, or their instances of servers.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::base::Lock;
 /// A hash by which all replicas know a host.
 pub(crate) type HostNumber = u64;
 
-/// Maximum number of hosts that a replica tells of. Another replica starts instances for the others
-/// if it gets their requests.
+/// Maximum number of hosts that a replica tells of. Others begin anew when a replica joins that gets
+/// their requests.
 const MAX_TOLD: usize = 5000;
 
 /// The hosts of one replica.

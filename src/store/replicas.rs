@@ -51,7 +51,7 @@ pub(crate) struct Replica {
     /// The names of the offers that its hosts have loaded for all hosts.
     #[serde(default)]
     pub loads: Vec<String>,
-    /// The hosts that it has instances for.
+    /// The hosts for which it keeps something.
     #[serde(default)]
     hosts: BTreeSet<HostNumber>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Replicas {
     keys: SealingKeys,
     /// The others, with the time at which a new record of each was last seen.
     others: Lock<Vec<(Arc<Replica>, Instant)>>,
-    /// The hosts that this replica has instances for.
+    /// The hosts for which this replica keeps something.
     hosts: HeldHosts,
     /// The beats of replicas that could not be connected, by their marks.
     unreachable: Lock<HashMap<String, u64>>,
@@ -252,8 +252,8 @@ impl Replicas {
         others.find(|other| other.url.is_some() && fits(&other.mark)).cloned()
     }
 
-    /// Returns the home of a host that has instances of servers for itself: the replica that has
-    /// them, or else one on which all replicas agree.
+    /// Returns the home of a host for which something is kept: the replica that has it, or else one
+    /// on which all replicas agree.
     pub(crate) fn home_of_host(&self, host: HostNumber) -> Home {
         if self.hosts.has(host) {
             return Home::Here;
@@ -266,12 +266,12 @@ impl Replicas {
         }
     }
 
-    /// Notes that this replica has instances for a host.
+    /// Notes that this replica keeps something for a host.
     pub(crate) fn keep_host(&self, host: HostNumber) {
         self.hosts.add(host);
     }
 
-    /// Notes that this replica has no instance for a host any more.
+    /// Notes that this replica keeps nothing for a host any more.
     pub(crate) fn forget_host(&self, host: HostNumber) {
         self.hosts.remove(host);
     }

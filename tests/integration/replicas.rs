@@ -169,6 +169,8 @@ async fn session_of_a_killed_replica_continues_at_another() {
         // The stream is opened again, and tells that the lists may differ.
         host.http_mut().listen(Some("0-7"));
         host.notification("notifications/tools/list_changed").await;
+        let told = host.notification("notifications/message").await;
+        assert!(told["params"]["data"].as_str().unwrap().contains("These are lost"), "{told}");
     }
     // A session that was ended where it was opened again stays ended.
     service.move_to(&mut hosts[1], 1).await;
@@ -292,4 +294,47 @@ async fn host_keeps_its_instance_whichever_replica_is_asked() {
         assert!(text_of(&echoed).contains("again"), "{echoed}");
     }
     assert_eq!(service.started("own"), 2);
+}
+
+#[tokio::test]
+async fn unsent_retry_continues_when_its_replica_is_gone() {
+    let asked_first = Server::lazy("c").set("policy", json!([{"tools": "echo", "then": "ask"}]));
+    let Some(mut service) = Service::with([asked_first]).await else { return };
+    let declared = json!({"elicitation": {}});
+    let mut host = service.host(0).await.into_modern();
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "c/echo"}});
+    let agree = |asked: &Value| {
+        let mut retry = call.clone();
+        retry["requestState"] = asked["requestState"].clone();
+        let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let agreed = json!({"action": "accept", "content": {"decision": "once"}});
+        retry["inputResponses"] = json!({key: agreed});
+        retry
+    };
+    let unsent = host.request_as("tools/call", call.clone(), &declared).await;
+    let sent = host.request_as("tools/call", who_is_it(), &declared).await;
+    service.replicas[0].signal(Signal::SIGKILL);
+    service.replicas[0].exit().await;
+    service.move_to(&mut host.0, 1).await;
+    // Nothing was sent to the server, so that the user is asked again.
+    let again = host.request_as("tools/call", agree(&unsent), &declared).await;
+    assert_eq!(again["resultType"], "input_required", "{again}");
+    let done = host.request_as("tools/call", agree(&again), &declared).await;
+    assert!(text_of(&done).contains("echo"), "{done}");
+    // The server may have executed the call.
+    let mut retry = ModernHost::meta(answered(&sent));
+    retry["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared.clone();
+    let refused = host.0.ask("tools/call", retry).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    // Nor is the state of another request, or one that was changed, taken for a new request.
+    let state = unsent["requestState"].as_str().unwrap().to_owned();
+    let changed = format!("{}A", &state[..state.len() - 1]);
+    for state in [state, changed] {
+        let mut strange = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}});
+        strange["requestState"] = json!(state);
+        let mut strange = ModernHost::meta(strange);
+        strange["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared.clone();
+        let refused = host.0.ask("tools/call", strange).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
 }

@@ -17,41 +17,43 @@ fn machine(redis: &Redis, authority: &Authority) -> User {
 
 #[tokio::test]
 async fn login_on_one_machine_serves_all_and_is_sealed() {
-    let Some(redis) = Redis::start().await else { return };
-    let authority = Authority::start().await;
-    let (one, other) = (machine(&redis, &authority), machine(&redis, &authority));
-    let (is_in, said) = one.log_in().await;
-    assert!(is_in, "{said}");
-    assert_eq!(other.host().await.use_g().await, "ordinary");
-    assert!(one.stored_logins().is_empty() && other.stored_logins().is_empty());
-    let content = redis.content();
-    let has = |text: &str| content.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(has("value"), "the names are plain");
-    assert!(!has("accessToken") && !has("refresh_token") && !has(authority.origin()));
+    for redis in Redis::start_each().await {
+        let authority = Authority::start().await;
+        let (one, other) = (machine(&redis, &authority), machine(&redis, &authority));
+        let (is_in, said) = one.log_in().await;
+        assert!(is_in, "{said}");
+        assert_eq!(other.host().await.use_g().await, "ordinary");
+        assert!(one.stored_logins().is_empty() && other.stored_logins().is_empty());
+        let content = redis.content();
+        let has = |text: &str| content.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(has("value"), "the names are plain");
+        assert!(!has("accessToken") && !has("refresh_token") && !has(authority.origin()));
 
-    let (_, said) = other.run(&["logout", "g"]).await;
-    assert!(said.contains("logged out of g"), "{said}");
-    assert_eq!(one.host().await.load("g").await["isError"], true);
+        let (_, said) = other.run(&["logout", "g"]).await;
+        assert!(said.contains("logged out of g"), "{said}");
+        assert_eq!(one.host().await.load("g").await["isError"], true);
+    }
 }
 
 #[tokio::test]
 async fn expired_token_is_renewed_once_by_all_machines_together() {
-    let Some(redis) = Redis::start().await else { return };
-    let authority = Authority::start().await;
-    let machines = [(); 3].map(|()| machine(&redis, &authority));
-    assert!(machines[0].log_in().await.0);
-    let mut hosts = Vec::new();
-    for machine in &machines {
-        let mut host = machine.host().await;
-        assert_eq!(host.use_g().await, "ordinary");
-        hosts.push(host);
-    }
-    for round in 1..=5 {
-        authority.expire_tokens();
-        let [one, two, three] = &mut hosts[..] else { unreachable!() };
-        let answers = tokio::join!(one.use_g(), two.use_g(), three.use_g());
-        assert_eq!(answers, ("ordinary".into(), "ordinary".into(), "ordinary".into()));
-        assert_eq!(authority.token_requests().len(), 1 + round, "the login, and the renewals");
+    for redis in Redis::start_each().await {
+        let authority = Authority::start().await;
+        let machines = [(); 3].map(|()| machine(&redis, &authority));
+        assert!(machines[0].log_in().await.0);
+        let mut hosts = Vec::new();
+        for machine in &machines {
+            let mut host = machine.host().await;
+            assert_eq!(host.use_g().await, "ordinary");
+            hosts.push(host);
+        }
+        for round in 1..=5 {
+            authority.expire_tokens();
+            let [one, two, three] = &mut hosts[..] else { unreachable!() };
+            let answers = tokio::join!(one.use_g(), two.use_g(), three.use_g());
+            assert_eq!(answers, ("ordinary".into(), "ordinary".into(), "ordinary".into()));
+            assert_eq!(authority.token_requests().len(), 1 + round, "the login, and the renewals");
+        }
     }
 }
 
@@ -193,18 +195,19 @@ async fn refresh_waits_for_the_store_and_keeps_the_old_token_out_of_use() {
 
 #[tokio::test]
 async fn catalogs_and_loads_are_known_to_every_machine() {
-    let Some(redis) = Redis::start().await else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let server = Server::lazy("s").at(directory.path());
-    let config = redis.config(&json!({"s": server}));
-    let (one, other) = (User::with_config(&config), User::with_config(&config));
-    let (is_done, said) = one.run(&["refresh"]).await;
-    assert!(is_done, "{said}");
-    let (_, listed) = other.run(&["list", "--json"]).await;
-    assert!(listed.contains("\"echo\""), "{listed}");
-    let (is_done, said) = other.run(&["store", "check"]).await;
-    assert!(is_done, "{said}");
-    insta::assert_snapshot!(without_numbers(&redacted(&said)));
+    for redis in Redis::start_each().await {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::lazy("s").at(directory.path());
+        let config = redis.config(&json!({"s": server}));
+        let (one, other) = (User::with_config(&config), User::with_config(&config));
+        let (is_done, said) = one.run(&["refresh"]).await;
+        assert!(is_done, "{said}");
+        let (_, listed) = other.run(&["list", "--json"]).await;
+        assert!(listed.contains("\"echo\""), "{listed}");
+        let (is_done, said) = other.run(&["store", "check"]).await;
+        assert!(is_done, "{said}");
+        insta::assert_snapshot!(without_numbers(&redacted(&said)));
+    }
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(super) async fn post(
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let key = HostKey::of(sender, &endpoint, &request);
-    if front.fleet.operator().has_instances_of_hosts(&endpoint)
+    if front.fleet.operator().keeps_state_of_hosts(&endpoint)
         && let Some(replicas) = &front.replicas
     {
         replicas.keep_host(key.number());

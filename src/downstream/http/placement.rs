@@ -7,6 +7,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use serde_json::json;
 
 use super::{
     forwarding::{NotReached, ReceivedRequest, forward, is_forwarded, lost},
@@ -22,7 +23,7 @@ use crate::{
     catalog::Changes,
     downstream::{HostIdentity, Session},
     peer::Peer,
-    protocol::request_headers,
+    protocol::{method, request_headers},
     proxy::{Endpoint, Host as _},
     store::{Home, HostNumber, Replicas},
     wire::{Message, Raw},
@@ -37,6 +38,11 @@ const MAX_MARKS: usize = 4;
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// All lists of a host.
 const ALL_LISTS: Changes = Changes { tools: true, resources: true, prompts: true };
+
+/// What a host is told whose session goes on at another replica.
+const LOST_WITH_REPLICA: &str = "the process that served this session has ended, and another one \
+    continues it. These are lost: requests in flight, subscriptions to resources, results that \
+    were cut, and the state of servers that ran for this session alone";
 
 /// The line of a request, and the token of its sender.
 pub(super) struct RequestHead {
@@ -129,7 +135,7 @@ async fn end_copy(front: &HttpFront, head: &RequestHead) {
 /// What a request needs, and only one replica may have.
 enum Needed<'a> {
     Nothing,
-    /// What the ids in these parameters stand for, and the instances of a host.
+    /// What the ids in these parameters stand for, and what is kept for a host.
     Made {
         params: &'a [u8],
         host: Option<HostNumber>,
@@ -155,8 +161,8 @@ impl<'a> Needed<'a> {
             };
             let Some(params) = &request.params else { return Self::Nothing };
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
-            let has_instances = |it: &&Endpoint| front.fleet.operator().has_instances_of_hosts(it);
-            let endpoint = endpoint.filter(has_instances);
+            let keeps_state = |it: &&Endpoint| front.fleet.operator().keeps_state_of_hosts(it);
+            let endpoint = endpoint.filter(keeps_state);
             let host = endpoint.map(|it| HostKey::of(&head.sender, it, request).number());
             return Self::Made { params: &params.as_bytes()[..length], host };
         }
@@ -252,6 +258,8 @@ pub(super) fn reopen(
         tracing::info!("a session of another replica continues here");
         // The lists may differ, and the host has no other way to learn of it.
         session.session.announce(ALL_LISTS);
+        let lost = json!({"level": "warning", "logger": "dormouse", "data": LOST_WITH_REPLICA});
+        session.session.peer().notify(method::MESSAGE, Some(Raw::encode(&lost)));
     } else {
         front.tasks.spawn(async move { session.end().await });
     }

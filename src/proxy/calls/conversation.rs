@@ -19,7 +19,7 @@ use crate::{
     protocol::{Era, adapt, error, method},
     proxy::{
         Caller, Fleet,
-        asking::{Continuation, HostQuestion, is_declared},
+        asking::{Continuation, HostQuestion, RequestProgress, is_declared},
         in_flight::{Entered, InFlightCall, QuestionRoute},
         instance::Instance,
         known_tasks::Cancellation,
@@ -241,7 +241,7 @@ fn park(fleet: &Fleet, conversation: Conversation, caller: &Caller) -> Raw {
             Some(resume(&fleet, conversation, &caller, &responses).await)
         })
     });
-    fleet.asking.ask_by_result(caller, &questions, PARK_TIMEOUT, then)
+    fleet.asking.ask_by_result(caller, &questions, PARK_TIMEOUT, RequestProgress::Sent, then)
 }
 
 /// Goes on with a parked call, whose host has come back with answers.

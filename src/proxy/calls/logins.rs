@@ -14,7 +14,7 @@ use crate::{
     protocol::{Era, method},
     proxy::{
         Caller, Event, Fleet,
-        asking::{Continuation, HostQuestion},
+        asking::{Continuation, HostQuestion, RequestProgress},
         open_logins::{
             CLOSED, DECLINED, LoginAtPage, OpeningPage, Page, Waiter, WantedLogin, is_accepted,
         },
@@ -138,7 +138,7 @@ fn ask_to_come_back(
             async move { resume_login(&*weak.upgrade()?, wanted, page, &caller, &responses).await },
         )
     });
-    fleet.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
+    fleet.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, RequestProgress::Unsent, then)
 }
 
 /// Waits for the login that a modern host comes back from. Returns what to answer it at once, if

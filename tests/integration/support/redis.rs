@@ -1,4 +1,4 @@
-//! A Redis server, of the programs that `scripts/services` unpacks.
+//! A Redis or Valkey server, of the programs that `scripts/services` unpacks.
 
 use std::{
     net::TcpListener,
@@ -15,6 +15,8 @@ use super::{PATIENCE, not_tested};
 pub const STORE_KEY: &str = "the key of the tests, which has 32 bytes or more";
 
 pub struct Redis {
+    /// The name of the program.
+    server: &'static str,
     data: tempfile::TempDir,
     port: u16,
     options: Vec<String>,
@@ -29,20 +31,33 @@ impl Redis {
 
     /// Starts a server with more options.
     pub async fn start_with(options: &[&str]) -> Option<Self> {
-        if !program("redis-server").exists() {
+        let redis = Self::of("redis-server", options).await;
+        if redis.is_none() {
             not_tested("scripts/services has not been run");
+        }
+        redis
+    }
+
+    /// Starts a server of Redis, and one of Valkey where Debian still has its package.
+    pub async fn start_each() -> Vec<Self> {
+        let valkey = Self::of("valkey-server", &[]).await;
+        Self::start().await.into_iter().chain(valkey).collect()
+    }
+
+    async fn of(server: &'static str, options: &[&str]) -> Option<Self> {
+        if !program(server).exists() {
             return None;
         }
         let data = tempfile::tempdir().expect("the temporary directory is writable");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let mut redis = Self { data, port: free_port(), options, process: None };
+        let mut redis = Self { server, data, port: free_port(), options, process: None };
         redis.resume().await;
         Some(redis)
     }
 
     /// Starts the server again, with what it has written to disk.
     pub async fn resume(&mut self) {
-        let mut command = Command::new(program("redis-server"));
+        let mut command = Command::new(program(self.server));
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
         command.args(["--appendfsync", "always", "--port", &self.port.to_string()]);
         command.arg("--dir").arg(self.data.path()).args(&self.options);
