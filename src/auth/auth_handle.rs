@@ -118,8 +118,12 @@ impl Auth {
     /// Returns what to do to log in to a server: a sentence without its end.
     pub(crate) fn remedy(&self, server: &str, owner: Option<LoginOwner>) -> String {
         match (owner, self.0.public.get()) {
+            (None, _) => format!("run `{}` in a terminal", self.0.commands.login(server)),
             (Some(_), Some(public)) => format!("open {} in a browser", public.of_login(server)),
-            _ => format!("run `{}` in a terminal", self.0.commands.login(server)),
+            // Keys that take effect at a start were set meanwhile.
+            (Some(_), None) => {
+                "have the service started again, which has no page for it".to_owned()
+            }
         }
     }
 }

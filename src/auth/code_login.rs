@@ -39,7 +39,7 @@ pub(super) struct CodeLogin {
 /// The way back from the authorization server.
 pub(super) struct ReturnPath<'a> {
     pub(super) redirect_uri: &'a Url,
-    /// The begin of the `state` with which the browser returns.
+    /// The prefix of the `state` with which the browser returns.
     pub(super) state_prefix: &'a str,
     /// The client that was registered earlier, with this redirect URI.
     pub(super) registered: Option<AuthClient>,
@@ -271,6 +271,10 @@ impl CodeExchange {
             Err(InvalidResponse::Foreign) => return Err(LoginError::Foreign),
             Err(InvalidResponse::WrongIssuer) => {
                 return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
+            }
+            // A person could have the client forgotten that all people share.
+            Err(InvalidResponse::Refused(reason)) if self.registration != self.target.key => {
+                return Err(LoginError::Refused(reason));
             }
             Err(InvalidResponse::Refused(reason)) => {
                 return Err(self.refused(reason, LoginError::Refused).await);

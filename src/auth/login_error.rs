@@ -19,7 +19,9 @@ pub(crate) enum LoginError {
     HasHeader(String),
     #[error("server {0:?} uses \"grant\": \"client_credentials\": no user has to log in")]
     ForMachines(String),
-    #[error("people cannot log in: the service has no public address")]
+    #[error(
+        "people cannot log in before the service is started with publicUrl and with issuers that have a clientId"
+    )]
     NoPublicAddress,
     #[error("too many people are logging in; try again in some minutes")]
     TooMany,

@@ -56,7 +56,7 @@ impl IntoResponse for LoginPage {
                 let links = providers.iter().map(|(name, address)| {
                     format!("<br><a href=\"{}\">{}</a>", escaped(address), escaped(name))
                 });
-                let text = format!("Who knows you? {}", links.collect::<String>());
+                let text = format!("choose your identity provider. {}", links.collect::<String>());
                 (StatusCode::OK, "Log in", format!("To use {}: {text}", escaped(&server)))
             }
         };
@@ -65,8 +65,9 @@ impl IntoResponse for LoginPage {
             .replace("{title}", title)
             .replace("{text}", &text);
         let script = BASE64_STANDARD.encode(Sha256::digest(HIDE_CODE_SCRIPT));
-        let policy =
-            format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'");
+        let policy = format!(
+            "default-src 'none'; frame-ancestors 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'"
+        );
         let headers = [
             (header::CACHE_CONTROL, "no-store"),
             (header::REFERRER_POLICY, "no-referrer"),

@@ -5,7 +5,7 @@
 use std::{io, sync::Arc};
 
 use secrecy::zeroize::Zeroizing;
-use tokio::sync::Notify;
+use tokio::sync::broadcast;
 
 use super::{
     credential::{Credential, LoginFacts, LoginSummary},
@@ -22,6 +22,8 @@ use crate::{
 
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Maximum number of saved logins that somebody who waits for one has not looked at.
+const MAX_UNHEARD: usize = 64;
 /// More than a login with long tokens needs.
 const RESERVED_BYTES: usize = 16 * 1024;
 
@@ -31,7 +33,7 @@ pub(crate) struct LoginStore {
     store: Option<Arc<dyn Store>>,
     keychain: Keychain,
     /// Tells of logins that this process saves.
-    saved: Notify,
+    saved: broadcast::Sender<LoginKey>,
 }
 
 /// A lock that keeps other processes and tasks from changing a login until the last clone is
@@ -46,7 +48,8 @@ impl LoginStore {
     /// one and `uses_keychain` is set.
     pub(crate) fn new(store: Option<Arc<dyn Store>>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        Self { store, keychain, saved: Notify::new() }
+        let (saved, _) = broadcast::channel(MAX_UNHEARD);
+        Self { store, keychain, saved }
     }
 
     /// Runs work that may block on the disk, or on the user who has to unlock the keychain.
@@ -77,7 +80,8 @@ impl LoginStore {
     ) -> Result<(), LoginStoreError> {
         let lock = self.lock(key).await?;
         self.run_for(key, move |store, key| store.write(key, &lock, &login)).await?;
-        self.saved.notify_waiters();
+        // Nobody may be waiting.
+        let _ = self.saved.send(key.clone());
         Ok(())
     }
 
@@ -128,12 +132,12 @@ impl LoginStore {
         scopes: &[String],
     ) {
         let Some(store) = &self.store else { return std::future::pending().await };
-        let mut seen = StoredVersion::default();
+        let (mut seen, mut saved) = (StoredVersion::default(), self.saved.subscribe());
         loop {
             let name = key.stored_name();
             tokio::select! {
                 version = wait_for_change(store, &name, seen) => seen = version,
-                () = self.saved.notified() => {}
+                () = is_saved(&mut saved, key) => {}
             }
             let facts = self.run_for(key, |logins, key| Ok(logins.facts(key))).await;
             let facts = facts.ok().flatten().filter(|facts| facts.satisfies(scopes));
@@ -289,6 +293,15 @@ impl LoginStore {
 fn is_unwritable(cause: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, PermissionDenied, ReadOnlyFilesystem};
     matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory)
+}
+
+/// Waits until this process has saved a login, or may have.
+async fn is_saved(saved: &mut broadcast::Receiver<LoginKey>, key: &LoginKey) {
+    while let Ok(other) = saved.recv().await {
+        if other == *key {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -447,7 +460,7 @@ mod tests {
         let store = LoginStore {
             store: Some(files.clone()),
             keychain: Keychain::mock(),
-            saved: Notify::new(),
+            saved: broadcast::channel(1).0,
         };
         let key = LoginKey::of_test("x");
         let lock = store.lock(&key).await.unwrap();

@@ -2,8 +2,8 @@
 //! service.
 //!
 //! The service checks who a person is before it begins a login, and whether the browser that
-//! returns is the one that has begun. Otherwise a stranger could have somebody else log in for them
-//! (MCP 2025-11-25, client/elicitation, Phishing).
+//! returns is the one that has begun. Otherwise an attacker could have a victim complete the login
+//! of the attacker (MCP 2025-11-25, client/elicitation, Phishing).
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use url::Url;
 
 use super::{
-    Auth, LoginError, LoginOwner, LoginTarget, PublicAddress,
+    Auth, LoginError, LoginOwner, PublicAddress,
     auth_client::AuthClient,
     code_login::{CodeLogin, ReturnPath},
     login_key::LoginKey,
@@ -24,6 +24,7 @@ use super::{
 use crate::{
     base::{Lock, random_token},
     config::ServerConfig,
+    wire::credentials::Credentials as _,
 };
 
 /// The path to which browsers return from the authorization server of a server.
@@ -37,7 +38,7 @@ const MAX_OPEN: usize = 1000;
 /// The logins of people that have begun at this process.
 pub(crate) struct PublicLogins {
     address: PublicAddress,
-    /// The begin of all ids, by which other replicas recognize them.
+    /// The prefix of all ids, by which other replicas recognize them.
     mark: String,
     open: Lock<HashMap<String, OpenLogin>>,
 }
@@ -58,7 +59,7 @@ pub(crate) struct PublicLogin {
 }
 
 impl PublicLogins {
-    /// `mark`: the begin of the ids of this process.
+    /// `mark`: the prefix of the ids of this process.
     pub(crate) fn new(address: PublicAddress, mark: &str) -> Self {
         Self { address, mark: mark.to_owned(), open: Lock::default() }
     }
@@ -73,6 +74,9 @@ impl PublicLogins {
         server: &ServerConfig,
         owner: LoginOwner,
     ) -> Result<PublicLogin, LoginError> {
+        if self.count_open() >= MAX_OPEN {
+            return Err(LoginError::TooMany);
+        }
         let prepared = auth.prepare_login(server, Some(owner), &[]).await?;
         let authorizer = auth.authorizer(server, Some(owner));
         let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
@@ -88,24 +92,28 @@ impl PublicLogins {
         let back = ReturnPath { redirect_uri, state_prefix, registered, registration };
         let login = auth.begin_code_login(prepared, authorizer, back).await?;
         let address = login.address().clone();
-        self.keep(id.clone(), login, owner)?;
+        self.keep(id.clone(), login, owner);
         Ok(PublicLogin { id, address })
+    }
+
+    /// Forgets the logins whose time is over. Returns the number of the others.
+    fn count_open(&self) -> usize {
+        let mut open = self.open.lock();
+        let now = Instant::now();
+        open.retain(|_, login| login.until > now);
+        open.len()
     }
 
     /// Keeps a login until its browser returns. It takes the place of an earlier one of the person
     /// to the same server.
-    fn keep(&self, id: String, login: CodeLogin, owner: LoginOwner) -> Result<(), LoginError> {
+    fn keep(&self, id: String, login: CodeLogin, owner: LoginOwner) {
         let mut open = self.open.lock();
         let now = Instant::now();
         open.retain(|_, other| {
             let is_same = other.owner == owner && other.login.server() == login.server();
             other.until > now && !is_same
         });
-        if open.len() >= MAX_OPEN {
-            return Err(LoginError::TooMany);
-        }
         open.insert(id, OpenLogin { login, owner, until: now + RETURN_TIMEOUT });
-        Ok(())
     }
 
     /// Completes a login with the query with which the browser has returned. Returns the page that
@@ -138,17 +146,10 @@ impl Auth {
         server: &ServerConfig,
         owner: LoginOwner,
     ) -> Result<(Url, BoxFuture<'static, ()>), LoginError> {
-        let not_remote = || LoginError::NotRemote(server.name.clone());
-        let target = LoginTarget::of(server, Some(owner)).ok_or_else(not_remote)?;
-        let authorizer = self.authorizer(server, Some(owner)).ok_or_else(not_remote)?;
+        let authorizer = self.authorizer(server, Some(owner));
+        let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let address = self.public_address().ok_or(LoginError::NoPublicAddress)?;
-        let store = self.store().clone();
-        let made = Box::pin(async move {
-            let present = store.run_for(&target.key, |store, key| Ok(store.facts(key))).await;
-            let present = present.ok().flatten().and_then(|facts| facts.grant.login_id);
-            store.wait_for_login(&target.key, present.as_deref(), &[]).await;
-            authorizer.invalidate();
-        });
+        let made = Box::pin(async move { authorizer.changed().await });
         Ok((address.of_login(&server.name), made))
     }
 }

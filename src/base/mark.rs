@@ -14,7 +14,7 @@ pub(crate) fn new_mark() -> String {
     format!("{PREFIX}{}", random_token::<RANDOM_BYTES>())
 }
 
-/// Returns whether a text is a mark, as far as can be seen.
+/// Returns whether a text has the form of a mark.
 pub(crate) fn is_mark(text: &str) -> bool {
     text.len() == MARK_CHARS && marks_in(text.as_bytes()).next().is_some()
 }

@@ -125,7 +125,7 @@ async fn serve(
     };
     let mark = fleet.operator().mark().to_owned();
     let routes = |access: HttpAccess| {
-        let person_logins = person_logins(&access, auth, &mark, replicas.as_deref());
+        let person_logins = open_person_logins(&access, auth, &mark, replicas.as_deref());
         HttpRoutes { access, api, serves_at_root, replicas, person_logins, certificate }
     };
     let ended = match (listener, stdio) {
@@ -199,8 +199,8 @@ fn protected_resource(
     Ok(issuers.map(|issuers| Arc::new(ProtectedResource { issuers, public_url })))
 }
 
-/// Returns the pages at which people log in to servers; `None` if they cannot prove who they are.
-fn person_logins(
+/// Opens the pages at which people log in to servers; `None` if they cannot prove who they are.
+fn open_person_logins(
     access: &HttpAccess,
     auth: Auth,
     mark: &str,

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use jsonwebtoken::{
-    DecodingKey, Header, Validation, decode,
+    DecodingKey, Header, Validation, decode, decode_header,
     errors::{Error, ErrorKind},
     jwk::PublicKeyUse,
 };
 use reqwest::Client;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use url::Url;
 
 use super::{
-    Person, SignInTerms, TokenProblem, introspection::introspect, key_set::KeySet, person::LEEWAY,
+    Person, TokenProblem, introspection::introspect, key_set::KeySet, person::LEEWAY,
     sign_in::SignIn, signatures,
 };
 use crate::config::IssuerEntry;
@@ -29,7 +28,8 @@ pub(super) struct Issuer {
     client: Client,
     /// Limits the questions about tokens, which anyone can cause.
     asking: Semaphore,
-    sign_in: SignIn,
+    /// `None` if the config has no client for it.
+    sign_in: Option<SignIn>,
 }
 
 impl Issuer {
@@ -41,7 +41,13 @@ impl Issuer {
             entry.audience.clone()
         };
         let keys = KeySet::new(entry.issuer.clone(), entry.jwks_url.clone(), client.clone());
-        let (asking, sign_in) = (Semaphore::new(MAX_QUESTIONS), SignIn::default());
+        let asking = Semaphore::new(MAX_QUESTIONS);
+        // The default names the endpoint of all servers last.
+        let is_configured = !entry.audience.is_empty();
+        let resource = if is_configured { audiences.first() } else { audiences.last() };
+        let sign_in = entry.client_id.is_some().then(|| {
+            SignIn::new(entry.clone(), resource.cloned().unwrap_or_default(), client.clone())
+        });
         Self { entry, audiences, keys, client, asking, sign_in }
     }
 
@@ -53,29 +59,17 @@ impl Issuer {
         &self.entry.scopes
     }
 
-    /// Returns whether people can prove at the provider who they are.
-    pub(super) fn signs_in(&self) -> bool {
-        self.entry.client_id.is_some()
+    /// Returns the pages at which people prove who they are; `None` without a client of the config.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.sign_in.as_ref()
     }
 
-    /// Returns the page at which a person proves who they are.
-    pub(super) async fn sign_in_address(
-        &self,
-        terms: &SignInTerms<'_>,
-        state: &str,
-        challenge: &str,
-    ) -> Result<Url, TokenProblem> {
-        self.sign_in.address(&self.client, &self.entry, terms, state, challenge).await
-    }
-
-    /// Returns the access token of the person who has returned from that page.
-    pub(super) async fn signed_in_token(
-        &self,
-        terms: &SignInTerms<'_>,
-        code: &str,
-        verifier: &str,
-    ) -> Result<String, TokenProblem> {
-        self.sign_in.token(&self.client, &self.entry, terms, code, verifier).await
+    /// Returns the owner of a token that this provider has issued.
+    pub(super) async fn owner(&self, token: &str) -> Result<Person, TokenProblem> {
+        match decode_header(token) {
+            Ok(header) => self.owner_of_signed(token, &header).await,
+            Err(_) => self.owner_of_opaque(token).await,
+        }
     }
 
     /// Returns whether the provider can be asked about tokens.

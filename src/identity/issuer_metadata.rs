@@ -2,6 +2,7 @@
 
 use reqwest::Client;
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use url::Url;
 
 use crate::base::with_causes;
@@ -17,13 +18,23 @@ pub(super) struct IssuerMetadata {
     pub(super) authorization_endpoint: Option<String>,
     pub(super) token_endpoint: Option<String>,
     /// The ways in which a client may show its secret; `client_secret_basic` if it is missing.
-    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    token_endpoint_auth_methods_supported: Value,
+    /// True if responses to browsers name the issuer (RFC 9207, section 3).
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: Value,
 }
 
 impl IssuerMetadata {
+    /// Requests the first document that is sufficient: not each has everything.
+    ///
     /// # Errors
-    /// The reason that there is no metadata of this issuer.
-    pub(super) async fn request(client: &Client, issuer: &str) -> Result<Self, String> {
+    /// The reason that there is no sufficient metadata of this issuer.
+    pub(super) async fn request(
+        client: &Client,
+        issuer: &str,
+        is_sufficient: impl Fn(&Self) -> bool,
+    ) -> Result<Self, String> {
         let mut problem = String::new();
         for url in metadata_addresses(issuer) {
             match get_json::<Self>(client, &url).await {
@@ -31,11 +42,23 @@ impl IssuerMetadata {
                 Ok(metadata) if metadata.issuer != issuer => {
                     problem = format!("{url} is the metadata of another issuer");
                 }
-                Ok(metadata) => return Ok(metadata),
+                Ok(metadata) if is_sufficient(&metadata) => return Ok(metadata),
+                Ok(_) => problem = format!("{url} lacks an address that is needed"),
                 Err(why) => problem = why,
             }
         }
         Err(problem)
+    }
+
+    /// Returns whether a client may show its secret in the header of a request.
+    pub(super) fn accepts_basic_authentication(&self) -> bool {
+        let methods = self.token_endpoint_auth_methods_supported.as_array();
+        methods.is_none_or(|all| all.iter().any(|method| method == "client_secret_basic"))
+    }
+
+    /// Returns whether a response to a browser has to name the issuer.
+    pub(super) fn names_issuer(&self) -> bool {
+        self.authorization_response_iss_parameter_supported == true
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use url::Url;
 
-use super::{Person, SignInTerms, TokenProblem, issuer::Issuer, signatures};
+use super::{Person, SignInReturn, TokenProblem, issuer::Issuer, sign_in::SignIn, signatures};
 use crate::{
     base::{Lock, now_seconds},
     config::IssuerEntry,
@@ -69,7 +69,7 @@ impl Issuers {
 
     /// Returns the names of the providers at which people can prove who they are.
     pub(crate) fn names_for_sign_in(&self) -> Vec<&str> {
-        self.all.iter().filter(|issuer| issuer.signs_in()).map(Issuer::name).collect()
+        self.all.iter().filter(|it| it.sign_in().is_some()).map(Issuer::name).collect()
     }
 
     /// Returns the page of a provider at which a person proves who they are. `challenge`: the hash
@@ -80,11 +80,12 @@ impl Issuers {
     pub(crate) async fn sign_in_address(
         &self,
         issuer: &str,
-        terms: &SignInTerms<'_>,
+        redirect_uri: &Url,
         state: &str,
         challenge: &str,
     ) -> Result<Url, TokenProblem> {
-        self.named(issuer)?.sign_in_address(terms, state, challenge).await
+        let (_, pages) = self.with_sign_in(issuer)?;
+        pages.address(redirect_uri, state, challenge).await
     }
 
     /// Returns the person who has returned from that page with a code.
@@ -94,20 +95,20 @@ impl Issuers {
     pub(crate) async fn signed_in(
         &self,
         issuer: &str,
-        terms: &SignInTerms<'_>,
-        code: &str,
-        verifier: &str,
-    ) -> Result<Arc<Person>, TokenProblem> {
-        let issuer = self.named(issuer)?;
-        let token = issuer.signed_in_token(terms, code, verifier).await?;
-        let person = self.owner(&token).await?;
-        // An opaque token may be that of another provider.
-        if person.issuer == issuer.name() { Ok(person) } else { Err(TokenProblem::UnknownIssuer) }
+        returned: &SignInReturn<'_>,
+    ) -> Result<Person, TokenProblem> {
+        let (issuer, pages) = self.with_sign_in(issuer)?;
+        let token = pages.token(returned).await?;
+        issuer.owner(&token).await
     }
 
-    fn named(&self, name: &str) -> Result<&Issuer, TokenProblem> {
-        let issuer = self.all.iter().find(|issuer| issuer.name() == name && issuer.signs_in());
-        issuer.ok_or(TokenProblem::UnknownIssuer)
+    fn with_sign_in(&self, name: &str) -> Result<(&Issuer, &SignIn), TokenProblem> {
+        let mut all = self.all.iter();
+        let found = all.find_map(|issuer| {
+            let pages = issuer.sign_in().filter(|_| issuer.name() == name)?;
+            Some((issuer, pages))
+        });
+        found.ok_or(TokenProblem::UnknownIssuer)
     }
 
     /// Returns the scopes that tokens must have.

@@ -118,8 +118,9 @@ impl KeySet {
         let url = if let Some(url) = &self.url {
             url.clone()
         } else {
-            let metadata = IssuerMetadata::request(&self.client, &self.issuer).await?;
-            metadata.jwks_uri.ok_or("the metadata of the issuer names no keys")?
+            let has_keys = |metadata: &IssuerMetadata| metadata.jwks_uri.is_some();
+            let metadata = IssuerMetadata::request(&self.client, &self.issuer, has_keys).await?;
+            metadata.jwks_uri.unwrap_or_default()
         };
         let PublishedKeys { keys } = get_json(&self.client, &url).await?;
         // A key of an unknown form does not hide the others.

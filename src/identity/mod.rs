@@ -15,5 +15,5 @@ mod token_problem;
 
 pub(crate) use issuers::Issuers;
 pub(crate) use person::{Person, person_fingerprint};
-pub(crate) use sign_in::SignInTerms;
+pub(crate) use sign_in::SignInReturn;
 pub(crate) use token_problem::TokenProblem;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Client;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use url::{Url, form_urlencoded};
 
 use super::{
@@ -15,25 +15,43 @@ use super::{
 };
 use crate::{
     base::{Lock, with_causes},
-    config::IssuerEntry,
+    config::{IssuerEntry, is_loopback},
 };
 
 /// Age at which the addresses of a provider are requested again.
 const MAX_AGE: Duration = Duration::from_hours(1);
-/// Minimum interval between two requests for them that fail, since anyone can cause them.
+/// Minimum interval between two requests for them, since anyone can cause them.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum number of exchanges of codes at a time, which anyone can cause.
+const MAX_EXCHANGES: usize = 64;
 
 /// The pages of one provider at which people prove who they are.
-#[derive(Default)]
 pub(super) struct SignIn {
-    known: Lock<Option<(Result<IssuerMetadata, String>, Instant)>>,
+    entry: IssuerEntry,
+    /// The name of this service as a resource (RFC 8707).
+    resource: String,
+    client: Client,
+    known: Lock<KnownMetadata>,
+    /// Lets one request for the metadata run at a time.
+    requesting: Semaphore,
+    exchanging: Semaphore,
 }
 
-/// The parts of a request for a code, and of the exchange of that code.
-pub(crate) struct SignInTerms<'a> {
+#[derive(Default)]
+struct KnownMetadata {
+    last: Option<(IssuerMetadata, Instant)>,
+    /// The last request, and why it failed.
+    attempt: Option<(Instant, String)>,
+}
+
+/// The return of a browser from the page of a provider.
+pub(crate) struct SignInReturn<'a> {
     pub(crate) redirect_uri: &'a Url,
-    /// The name of this service as a resource (RFC 8707).
-    pub(crate) resource: &'a str,
+    pub(crate) code: &'a str,
+    /// The issuer that the response names (RFC 9207).
+    pub(crate) issuer: Option<&'a str>,
+    /// The verifier of the code (RFC 7636).
+    pub(crate) verifier: &'a str,
 }
 
 /// The answer to the exchange of a code (RFC 6749, section 5.1).
@@ -43,60 +61,61 @@ struct TokenAnswer {
 }
 
 impl SignIn {
+    pub(super) fn new(entry: IssuerEntry, resource: String, client: Client) -> Self {
+        let (requesting, exchanging) = (Semaphore::new(1), Semaphore::new(MAX_EXCHANGES));
+        Self { entry, resource, client, known: Lock::default(), requesting, exchanging }
+    }
+
     /// Returns the page of the provider. `challenge`: the hash of the verifier (RFC 7636, S256).
     pub(super) async fn address(
         &self,
-        client: &Client,
-        issuer: &IssuerEntry,
-        terms: &SignInTerms<'_>,
+        redirect_uri: &Url,
         state: &str,
         challenge: &str,
     ) -> Result<Url, TokenProblem> {
-        let metadata = self.metadata(client, &issuer.issuer).await?;
-        let page = metadata.authorization_endpoint.as_deref().and_then(|url| Url::parse(url).ok());
-        let page = page.filter(|page| matches!(page.scheme(), "https" | "http"));
-        let mut page = page.ok_or_else(|| unavailable("the provider has no login page"))?;
+        let metadata = self.metadata().await?;
+        let page = secure(metadata.authorization_endpoint.as_deref());
+        let mut page = page.ok_or_else(|| unavailable("the provider has no https login page"))?;
         page.query_pairs_mut().extend_pairs([
             ("response_type", "code"),
-            ("client_id", issuer.client_id.as_deref().unwrap_or_default()),
-            ("redirect_uri", terms.redirect_uri.as_str()),
-            ("resource", terms.resource),
+            ("client_id", self.client_id()),
+            ("redirect_uri", redirect_uri.as_str()),
+            ("resource", &self.resource),
             ("state", state),
             ("code_challenge", challenge),
             ("code_challenge_method", "S256"),
         ]);
-        if !issuer.scopes.is_empty() {
-            page.query_pairs_mut().append_pair("scope", &issuer.scopes.join(" "));
+        if !self.entry.scopes.is_empty() {
+            page.query_pairs_mut().append_pair("scope", &self.entry.scopes.join(" "));
         }
         Ok(page)
     }
 
     /// Exchanges the code with which a browser has returned for an access token.
-    pub(super) async fn token(
-        &self,
-        client: &Client,
-        issuer: &IssuerEntry,
-        terms: &SignInTerms<'_>,
-        code: &str,
-        verifier: &str,
-    ) -> Result<String, TokenProblem> {
-        let metadata = self.metadata(client, &issuer.issuer).await?;
-        let endpoint = metadata.token_endpoint.as_deref();
+    pub(super) async fn token(&self, returned: &SignInReturn<'_>) -> Result<String, TokenProblem> {
+        let Ok(_exchanging) = self.exchanging.try_acquire() else {
+            return Err(unavailable("too many people are logging in"));
+        };
+        let metadata = self.metadata().await?;
+        let is_named = returned.issuer.is_some() || metadata.names_issuer();
+        if is_named && returned.issuer != Some(&self.entry.issuer) {
+            // The code may be of another provider, which this one must not get (RFC 9207).
+            return Err(TokenProblem::UnknownIssuer);
+        }
+        let endpoint = secure(metadata.token_endpoint.as_deref());
         let endpoint = endpoint.ok_or_else(|| unavailable("the provider issues no tokens"))?;
-        let client_id = issuer.client_id.as_deref().unwrap_or_default();
         let mut form = vec![
             ("grant_type", "authorization_code"),
-            ("code", code),
-            ("redirect_uri", terms.redirect_uri.as_str()),
-            ("resource", terms.resource),
-            ("code_verifier", verifier),
-            ("client_id", client_id),
+            ("code", returned.code),
+            ("redirect_uri", returned.redirect_uri.as_str()),
+            ("resource", &self.resource),
+            ("code_verifier", returned.verifier),
+            ("client_id", self.client_id()),
         ];
-        let mut request = client.post(endpoint);
-        if let Some(secret) = &issuer.client_secret {
-            let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
-            if methods.is_none_or(|all| all.iter().any(|method| method == "client_secret_basic")) {
-                request = request.basic_auth(encoded(client_id), Some(encoded(secret)));
+        let mut request = self.client.post(endpoint);
+        if let Some(secret) = &self.entry.client_secret {
+            if metadata.accepts_basic_authentication() {
+                request = request.basic_auth(encoded(self.client_id()), Some(encoded(secret)));
             } else {
                 form.push(("client_secret", secret));
             }
@@ -112,24 +131,58 @@ impl SignIn {
         Ok(answer.map_err(|_| unavailable("the provider issued no token"))?.access_token)
     }
 
-    async fn metadata(
-        &self,
-        client: &Client,
-        issuer: &str,
-    ) -> Result<IssuerMetadata, TokenProblem> {
-        let known = self.known.lock().clone();
-        let known = known.filter(|(known, requested)| {
-            requested.elapsed() < if known.is_ok() { MAX_AGE } else { MIN_INTERVAL }
-        });
-        let metadata = if let Some((known, _)) = known {
-            known
-        } else {
-            let metadata = IssuerMetadata::request(client, issuer).await;
-            *self.known.lock() = Some((metadata.clone(), Instant::now()));
-            metadata
-        };
-        metadata.map_err(unavailable)
+    fn client_id(&self) -> &str {
+        self.entry.client_id.as_deref().unwrap_or_default()
     }
+
+    /// Returns the metadata, which is requested once however many people need it. While it cannot
+    /// be requested again, the last one is used.
+    async fn metadata(&self) -> Result<IssuerMetadata, TokenProblem> {
+        if let Some(known) = self.known.lock().current() {
+            return known.map_err(unavailable);
+        }
+        let requesting = self.requesting.acquire().await;
+        let _requesting = requesting.map_err(|_| unavailable("dormouse is shutting down"))?;
+        // Another request may have got it meanwhile.
+        if let Some(known) = self.known.lock().current() {
+            return known.map_err(unavailable);
+        }
+        let has_pages = |metadata: &IssuerMetadata| {
+            metadata.authorization_endpoint.is_some() && metadata.token_endpoint.is_some()
+        };
+        let issuer = &self.entry.issuer;
+        let requested = IssuerMetadata::request(&self.client, issuer, has_pages).await;
+        let mut known = self.known.lock();
+        match requested {
+            Ok(metadata) => known.last = Some((metadata, Instant::now())),
+            Err(why) => known.attempt = Some((Instant::now(), why)),
+        }
+        known.present().map_err(unavailable)
+    }
+}
+
+impl KnownMetadata {
+    /// Returns what is known; `None` if it has to be requested.
+    fn current(&self) -> Option<Result<IssuerMetadata, String>> {
+        let is_young = self.last.as_ref().is_some_and(|(_, at)| at.elapsed() < MAX_AGE);
+        let has_just_failed =
+            self.attempt.as_ref().is_some_and(|(at, _)| at.elapsed() < MIN_INTERVAL);
+        (is_young || has_just_failed).then(|| self.present())
+    }
+
+    fn present(&self) -> Result<IssuerMetadata, String> {
+        match (&self.last, &self.attempt) {
+            (Some((metadata, _)), _) => Ok(metadata.clone()),
+            (None, Some((_, why))) => Err(why.clone()),
+            (None, None) => Err("nothing is known of the provider".to_owned()),
+        }
+    }
+}
+
+/// Returns an address to which codes and secrets may go: https, or on this machine.
+fn secure(url: Option<&str>) -> Option<Url> {
+    let url = Url::parse(url?).ok()?;
+    (url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url)).then_some(url)
 }
 
 fn unavailable(why: impl Into<String>) -> TokenProblem {

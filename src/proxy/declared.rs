@@ -27,8 +27,8 @@ fn without_hosts() -> Raw {
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
     // The hosts of a pool come and go, and so do those of a service of several replicas.
     let settings = fleet.settings();
-    let is_service =
-        settings.store.store.is_some() && !matches!(instance.owner, Some(InstanceOwner::Host(..)));
+    let is_service = settings.store.store.is_some()
+        && !matches!(instance.owner, Some(InstanceOwner::Host { .. }));
     if is_service || settings.launch.wrapping == Wrapping::Pooled {
         return without_hosts();
     }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::{Endpoint, RunningScript, Span};
 use crate::{
-    auth::LoginOwner,
     catalog::Changes,
     identity::Person,
     peer::{Peer, ProgressSink},
@@ -42,12 +41,6 @@ impl Principal {
 /// to one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct User(pub Option<[u8; 32]>);
-
-impl From<User> for Option<LoginOwner> {
-    fn from(User(hash): User) -> Self {
-        hash.map(LoginOwner)
-    }
-}
 
 /// One attached host.
 pub(crate) trait Host: Send + Sync + 'static {

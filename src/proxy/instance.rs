@@ -1,9 +1,10 @@
 //! The key of one running instance of a server.
 
-use super::{Host, Principal, User};
+use super::{Host, Principal};
 use crate::{
-    auth::LoginOwner, catalog::ServerId, config::Isolation, config::LoginHolder,
-    config::ServerConfig,
+    auth::LoginOwner,
+    catalog::ServerId,
+    config::{Isolation, LoginHolder, ServerConfig},
 };
 
 /// An instance: the one that all hosts share, or one that has an owner.
@@ -19,10 +20,13 @@ pub(super) struct Instance {
 /// The owner of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum InstanceOwner {
-    /// One host. The person is that of its login, if each person has one.
-    Host(Principal, Option<User>),
+    Host {
+        principal: Principal,
+        /// The person whose login it uses; `None` if it uses that of the service.
+        login: Option<LoginOwner>,
+    },
     /// All hosts of a person.
-    Person(User),
+    Person(LoginOwner),
 }
 
 impl Instance {
@@ -38,11 +42,11 @@ impl Instance {
         version: u32,
         config: &ServerConfig,
     ) -> Self {
-        let has_login = config.connecting.login == LoginHolder::User && host.person().is_some();
-        let person = has_login.then(|| host.user());
+        let person = host.person().filter(|_| config.connecting.login == LoginHolder::User);
+        let login = person.map(|person| LoginOwner(person.fingerprint()));
         let owner = match config.connecting.isolation {
-            Isolation::Session => Some(InstanceOwner::Host(host.principal(), person)),
-            Isolation::Auto | Isolation::Shared => person.map(InstanceOwner::Person),
+            Isolation::Session => Some(InstanceOwner::Host { principal: host.principal(), login }),
+            Isolation::Auto | Isolation::Shared => login.map(InstanceOwner::Person),
         };
         Self { server, version, owner }
     }
@@ -51,16 +55,19 @@ impl Instance {
     pub(super) fn is_for(&self, host: &dyn Host) -> bool {
         match self.owner {
             None => true,
-            Some(InstanceOwner::Host(principal, _)) => principal == host.principal(),
-            Some(InstanceOwner::Person(user)) => user == host.user(),
+            Some(InstanceOwner::Host { principal, .. }) => principal == host.principal(),
+            Some(InstanceOwner::Person(LoginOwner(person))) => {
+                // A person is a user by the same hash.
+                host.person().is_some() && host.user().0 == Some(person)
+            }
         }
     }
 
     /// Returns the person whose login it uses; `None` if it uses that of the service.
     pub(super) fn login_owner(&self) -> Option<LoginOwner> {
         match self.owner? {
-            InstanceOwner::Host(_, person) => person?.into(),
-            InstanceOwner::Person(user) => user.into(),
+            InstanceOwner::Host { login, .. } => login,
+            InstanceOwner::Person(person) => Some(person),
         }
     }
 }

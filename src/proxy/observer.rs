@@ -31,14 +31,16 @@ impl InstanceObserver {
         Self { fleet, instance, last: Lock::default() }
     }
 
-    /// Notes the catalog of an instance that only one person uses. Returns whether its resources
-    /// differ from the last ones.
+    /// Notes the catalog of an instance. Returns whether its resources differ from the last ones.
     fn has_other_resources(&self, catalog: &Arc<ServerCatalog>) -> bool {
-        if self.instance.login_owner().is_none() {
-            return false;
-        }
         let last = self.last.lock().replace(catalog.clone());
         last.map_or(!catalog.resources.is_empty(), |last| last.resources != catalog.resources)
+    }
+
+    /// Returns whether only one person uses the instance. What goes wrong with it is not told to
+    /// others, since it may be due to the person's account.
+    fn is_of_person(&self) -> bool {
+        self.instance.login_owner().is_some()
     }
 
     fn tell(&self, tell: impl FnOnce(&Fleet, ServerId)) {
@@ -62,7 +64,7 @@ impl ServerObserver for InstanceObserver {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);
             let has_other_resources = self.has_other_resources(&catalog);
-            let catalog = personal_resources::without_personal(self.instance, &catalog);
+            let catalog = personal_resources::without_personal(fleet, self.instance, &catalog);
             publishing::publish_connection(fleet, self.instance, &catalog);
             publishing::publish(fleet, self.instance, audience, |offer| {
                 // The origin of a live catalog does not change while it is live.
@@ -85,8 +87,10 @@ impl ServerObserver for InstanceObserver {
     }
 
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
-        let catalog = personal_resources::without_personal(self.instance, catalog);
-        self.tell(|fleet, _| catalogs::keep(fleet, self.instance, &catalog));
+        self.tell(|fleet, _| {
+            let catalog = personal_resources::without_personal(fleet, self.instance, catalog);
+            catalogs::keep(fleet, self.instance, &catalog);
+        });
     }
 
     fn recall(&self) -> Option<Recalled> {
@@ -94,8 +98,7 @@ impl ServerObserver for InstanceObserver {
     }
 
     fn troubled(&self, trouble: Option<String>) {
-        if self.instance.login_owner().is_some() {
-            // One person without a login is no trouble of the others.
+        if self.is_of_person() {
             return;
         }
         self.tell(|fleet, _| {
@@ -112,10 +115,16 @@ impl ServerObserver for InstanceObserver {
     }
 
     fn failed(&self, cause: String) {
+        if self.is_of_person() {
+            return;
+        }
         self.tell(|fleet, _| publishing::note_failure(fleet, self.instance, &cause));
     }
 
     fn evicted(&self) {
+        if self.is_of_person() {
+            return;
+        }
         self.tell(|fleet, _| {
             publishing::publish(fleet, self.instance, ChangeAudience::All, |offer| {
                 match offer.presence {

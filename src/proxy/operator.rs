@@ -117,10 +117,16 @@ impl Operator<'_> {
         let roster = self.fleet.servers.roster();
         let is_of_hosts = |server: ServerId| {
             let config = &roster.slot(server).config;
-            config.connecting.isolation == Isolation::Session
+            config.enabled
+                && config.connecting.isolation == Isolation::Session
                 && self.fleet.board.shows(endpoint, server)
         };
         self.fleet.board.has_loads_of_sessions() || roster.ids().any(is_of_hosts)
+    }
+
+    /// Returns the name of an offer, by which all replicas know it.
+    pub(crate) fn offer_name(&self, offer: OfferId) -> Option<String> {
+        Some(self.fleet.board.snapshot().offer(offer)?.name.clone())
     }
 
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they

@@ -1,36 +1,45 @@
-//! The resources of people who have logins of their own: those of one person are listed and read by
-//! their hosts alone. What else a server shows to its people is one catalog for all.
+//! The resources of servers with `"login": "user"`: those of one login are listed and read by the
+//! hosts that use it alone. What else such a server shows is one catalog for all hosts.
 
 use std::{collections::HashSet, sync::Arc};
 
 use super::{Caller, Fleet, Host, instance::Instance};
 use crate::{
     catalog::{Changes, ExposedCatalog, ServerCatalog, ServerId},
+    config::LoginHolder,
     wire::{Raw, edit},
 };
 
+fn has_personal_resources(fleet: &Fleet, server: ServerId) -> bool {
+    fleet.servers.config(server).connecting.login == LoginHolder::User
+}
+
 /// Returns the part of an instance's catalog that all hosts may see.
 pub(super) fn without_personal(
+    fleet: &Fleet,
     instance: Instance,
     catalog: &Arc<ServerCatalog>,
 ) -> Arc<ServerCatalog> {
-    if instance.login_owner().is_none() || catalog.resources.is_empty() {
+    if catalog.resources.is_empty() || !has_personal_resources(fleet, instance.server) {
         return catalog.clone();
     }
     Arc::new(ServerCatalog { resources: Vec::new(), ..ServerCatalog::clone(catalog) })
 }
 
-/// Tells the hosts of a person that the resources of an instance have changed.
+/// Notifies the hosts that use an instance of changed resources, if others do not see them.
 pub(super) fn announce(fleet: &Fleet, instance: Instance) {
+    if !has_personal_resources(fleet, instance.server) {
+        return;
+    }
     let changes = Changes { resources: true, ..Changes::default() };
     fleet.audience.announce(changes, |host: &dyn Host| {
-        instance.is_for(host)
+        fleet.servers.instance(instance.server, host) == instance
             && fleet.board.shows(&host.endpoint(), instance.server)
             && !fleet.audience.is_listing(host.id())
     });
 }
 
-/// Returns the resources of a person at all servers, followed by those `of_all` with other URIs.
+/// Returns the resources that the caller's logins show, followed by those `of_all` with other URIs.
 pub(super) fn with_personal(fleet: &Fleet, caller: &Caller, of_all: Vec<Raw>) -> Vec<Raw> {
     let personal = catalogs(fleet, caller);
     if personal.is_empty() {
@@ -44,25 +53,22 @@ pub(super) fn with_personal(fleet: &Fleet, caller: &Caller, of_all: Vec<Raw>) ->
     all
 }
 
-/// Returns the server at which a person has a resource.
+/// Returns the server at which one of the caller's logins shows a resource.
 pub(super) fn server_with(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let personal = catalogs(fleet, caller);
     let has = |exposed: &ExposedCatalog| exposed.catalog.resources.iter().any(|it| it.uri == uri);
     personal.iter().find(|(_, exposed)| has(exposed)).map(|(server, _)| *server)
 }
 
-/// Returns what the instances of a person show to the caller.
+/// Returns the catalogs of the caller's instances of such servers, as the caller may see them.
 fn catalogs(fleet: &Fleet, caller: &Caller) -> Vec<(ServerId, Arc<ExposedCatalog>)> {
-    if caller.host.person().is_none() {
-        return Vec::new();
-    }
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let live = snapshot.live();
-    let personal = live.filter_map(|(_, offer, _)| {
+    let live =
+        snapshot.live().filter(|(_, offer, _)| has_personal_resources(fleet, offer.server()));
+    let own = live.filter_map(|(_, offer, _)| {
         let instance = fleet.instance(offer.server(), caller);
-        instance.login_owner()?;
         let catalog = fleet.servers.existing(instance)?.catalog()?;
         Some((offer.server(), fleet.catalog_memory.expose(offer, &catalog)))
     });
-    personal.collect()
+    own.collect()
 }

@@ -25,7 +25,7 @@ const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
 pub(in crate::proxy) struct TaskTable {
-    /// The begin of all ids for hosts, by which other replicas recognize them; empty without any.
+    /// The prefix of all ids for hosts, by which other replicas recognize them; empty without any.
     prefix: String,
     table: Lock<Table>,
     /// Tells the reaper of a new task.

@@ -9,8 +9,8 @@ use crate::base::Lock;
 /// A hash by which all replicas know a host.
 pub(crate) type HostNumber = u64;
 
-/// Maximum number of hosts that a replica tells of. Others begin anew when a replica joins that gets
-/// their requests.
+/// Maximum number of hosts in the record of a replica. Others begin anew when a replica joins that
+/// gets their requests.
 const MAX_TOLD: usize = 5000;
 
 /// The hosts of one replica.

@@ -1,20 +1,26 @@
-//! Checks that a store in a directory behaves as one value per name that changes in an instant,
-//! while several threads use it through two stores, as two processes do.
+//! Checks that a store behaves as one value per name that changes in an instant, while several
+//! threads use it through two handles, as two processes do: in a directory, and in a Redis server.
 //!
 //! `DORMOUSE_SEQUENCES=3000 cargo nextest run --lib linearizable` runs more histories than the
 //! default.
 
 mod history;
+mod redis_server;
 
 use std::{
     fs,
-    sync::atomic::{AtomicU64, Ordering},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use super::{FileStore, Store, StoredVersion, lease_blocking};
-use crate::base::{Lock, Sequence, check_sequences};
+use super::{FileStore, Store, StoreAddress, StoredVersion, Stores, lease_blocking};
+use crate::base::{Lock, SealingKeys, Sequence, check_sequences};
 use history::{Operation, Recorded, check_history};
+use redis_server::RedisServer;
 
 const DEFAULT_COUNT: u64 = 150;
 const THREADS: usize = 3;
@@ -46,9 +52,10 @@ enum Action {
     Update {
         is_looked_up: bool,
     },
-    /// Cuts the file to no bytes.
+    /// Cuts the file to no bytes. Does nothing to another store.
     Cut,
-    /// Makes writes fail for a while: a directory has the name of the unfinished file.
+    /// Makes writes fail for a while: a directory has the name of the unfinished file. Does nothing
+    /// to another store.
     Obstruct,
 }
 
@@ -77,7 +84,9 @@ fn generate(rng: &mut fastrand::Rng) -> Sequence<Discipline, Step> {
 
 /// One thread that uses the value.
 struct User<'a> {
-    store: FileStore,
+    store: Arc<dyn Store>,
+    /// The file of the value, if it has one.
+    file: Option<PathBuf>,
     thread: usize,
     clock: &'a AtomicU64,
     history: &'a Lock<Vec<Recorded>>,
@@ -116,12 +125,16 @@ impl User<'_> {
                     Operation::Update { seen, value, is_done }
                 });
             }
-            Action::Cut => self.record(|user| {
-                let file = fs::File::options().write(true).open(user.store.describe(NAME));
-                Operation::Cut { is_done: file.and_then(|file| file.set_len(0)).is_ok() }
-            }),
+            Action::Cut => {
+                let Some(path) = self.file.clone() else { return };
+                self.record(|_| {
+                    let file = fs::File::options().write(true).open(path);
+                    Operation::Cut { is_done: file.and_then(|file| file.set_len(0)).is_ok() }
+                });
+            }
             Action::Obstruct => {
-                let obstacle = self.store.describe("value.v.new");
+                let Some(path) = &self.file else { return };
+                let obstacle = path.with_file_name("value.v.new");
                 if fs::create_dir(&obstacle).is_ok() {
                     std::thread::sleep(OBSTACLE_TIME);
                     fs::remove_dir(&obstacle).expect("the obstacle is removable");
@@ -154,7 +167,7 @@ impl User<'_> {
     }
 
     fn leased(&mut self, work: impl FnOnce(&mut Self)) {
-        let _lease = lease_blocking(&self.store.clone(), LEASE).expect("a lease");
+        let _lease = lease_blocking(self.store.as_ref(), LEASE).expect("a lease");
         work(self);
     }
 
@@ -173,19 +186,22 @@ impl User<'_> {
     }
 }
 
-/// Runs the threads of a sequence at the same time. Returns their history.
-fn run(sequence: &Sequence<Discipline, Step>) -> Vec<Recorded> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let stores = [(); 2].map(|()| FileStore::new(directory.path()));
+/// Runs the threads of a sequence at the same time, through two handles on one store. Returns their
+/// history.
+fn run(
+    sequence: &Sequence<Discipline, Step>,
+    stores: &[Arc<dyn Store>; 2],
+    file: Option<&PathBuf>,
+) -> Vec<Recorded> {
     let (clock, history) = (AtomicU64::new(0), Lock::default());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let store = stores[thread % stores.len()].clone();
+            let (store, file) = (stores[thread % stores.len()].clone(), file.cloned());
             let (clock, history) = (&clock, &history);
             let steps = sequence.events.iter().filter(move |(of, _)| *of == thread);
             scope.spawn(move || {
                 let seen = StoredVersion::default();
-                let mut user = User { store, thread, clock, history, seen, writes: 0 };
+                let mut user = User { store, file, thread, clock, history, seen, writes: 0 };
                 steps.for_each(|(_, action)| user.act(*action));
             });
         }
@@ -198,7 +214,10 @@ fn values_of_a_directory_are_linearizable() {
     let mut failed_writes = 0;
     let mut refused_updates = 0;
     let count = check_sequences(DEFAULT_COUNT, generate, |sequence| {
-        let history = run(sequence);
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = || Arc::new(FileStore::new(directory.path())) as Arc<dyn Store>;
+        let file = directory.path().join(NAME);
+        let history = run(sequence, &[store(), store()], Some(&file));
         failed_writes += history.iter().filter(|one| one.operation.has_failed()).count();
         refused_updates += history.iter().filter(|one| one.operation.is_refused()).count();
         check_history(history)
@@ -206,4 +225,26 @@ fn values_of_a_directory_are_linearizable() {
     println!("{count} histories, {failed_writes} failed writes, {refused_updates} updates refused");
     let is_complete = count < DEFAULT_COUNT || failed_writes > 0 && refused_updates > 0;
     assert!(is_complete, "no write fails, or no update is refused");
+}
+
+#[test]
+fn values_of_a_redis_server_are_linearizable() {
+    let Some(server) = RedisServer::start() else { return };
+    let keys = SealingKeys::new(["a key with at least thirty-two bytes"]).expect("a long key");
+    let (mut refused_updates, mut installations) = (0, 0);
+    let count = check_sequences(DEFAULT_COUNT, generate, |sequence| {
+        installations += 1;
+        let address = StoreAddress {
+            url: server.url(),
+            prefix: format!("history{installations}"),
+            keys: keys.clone(),
+            certificates: None,
+        };
+        let store = || Stores::shared(&address).expect("a valid address").catalogs;
+        let history = run(sequence, &[store(), store()], None);
+        refused_updates += history.iter().filter(|one| one.operation.is_refused()).count();
+        check_history(history)
+    });
+    println!("{count} histories, {refused_updates} updates refused");
+    assert!(count < DEFAULT_COUNT || refused_updates > 0, "no update is refused");
 }

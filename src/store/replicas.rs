@@ -23,8 +23,8 @@ use crate::base::{Lock, SealingKeys, counted, now_seconds, run_blocking};
 
 /// Interval at which a replica tells that it is there, and reads which others are.
 const BEAT_INTERVAL: Duration = Duration::from_secs(2);
-/// Minimum interval, if there is something to tell before.
-const MIN_BEAT_INTERVAL: Duration = Duration::from_millis(100);
+/// Minimum interval between two early records.
+const MIN_EARLY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which a replica that has not told so is gone.
 const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Maximum number of replicas that are read, the newest first.
@@ -131,6 +131,7 @@ impl Replicas {
         adopt: impl Fn(&[String]),
         stop: CancellationToken,
     ) {
+        let mut last_early = None;
         loop {
             if self.clone().tell(loads()).await {
                 let others = self.others();
@@ -139,9 +140,10 @@ impl Replicas {
                 adopt(&loaded);
             }
             let next = async {
-                tokio::time::sleep(MIN_BEAT_INTERVAL).await;
-                let rest = BEAT_INTERVAL.saturating_sub(MIN_BEAT_INTERVAL);
-                let _ = tokio::time::timeout(rest, self.hosts.added()).await;
+                tokio::select! {
+                    () = tokio::time::sleep(BEAT_INTERVAL) => {}
+                    () = self.early_beat(&mut last_early) => {}
+                }
             };
             if stop.run_until_cancelled(next).await.is_none() {
                 break;
@@ -149,6 +151,15 @@ impl Replicas {
         }
         let this = self.clone();
         let _ = run_blocking(move || this.store.delete(&this.mark)).await;
+    }
+
+    /// Waits until there is something to tell before the regular time.
+    async fn early_beat(&self, last: &mut Option<Instant>) {
+        if let Some(last) = *last {
+            tokio::time::sleep(MIN_EARLY_INTERVAL.saturating_sub(last.elapsed())).await;
+        }
+        self.hosts.added().await;
+        *last = Some(Instant::now());
     }
 
     /// Tells the others of this replica, and reads which others there are. Returns whether that has

@@ -1,6 +1,7 @@
 //! Logins of people to servers: each person has their own, made in a browser that proves who they
 //! are.
 
+use axum::response::IntoResponse as _;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -189,10 +190,12 @@ async fn strange_requests_for_pages_are_refused() {
     let mut browser = service.browser("ada").await;
     for (path, status) in [
         ("/login/to/unknown", 400),
+        ("/login/to/%0d%0aSet-Cookie:%20x=y", 400),
         ("/login/to/g?provider=7", 404),
         ("/login/to/g?provider=x", 400),
-        ("/login/person", 400),
-        ("/login/person?state=x&code=y", 400),
+        ("/login/person", 401),
+        ("/login/person/127.0.0.1", 400),
+        ("/login/person/127.0.0.1?state=x&code=y", 400),
         ("/login/done?state=", 400),
         ("/login/other", 401),
     ] {
@@ -200,7 +203,8 @@ async fn strange_requests_for_pages_are_refused() {
         assert_eq!(page.status, status, "{path}: {page:?}");
     }
     // A page shows names of strangers as text.
-    let page = browser.visit(&format!("{PUBLIC}/login/person?state=x&error=%3Cb%3E")).await;
+    let page =
+        browser.visit(&format!("{PUBLIC}/login/person/127.0.0.1?state=x&error=%3Cb%3E")).await;
     assert!(!page.text.contains("<b>"), "{page:?}");
 }
 
@@ -239,9 +243,9 @@ async fn person_without_permission_cannot_log_in() {
     assert_eq!(service.authority.remote.requests().len(), 0);
 }
 
-#[tokio::test]
-async fn resources_of_one_person_are_not_listed_for_another() {
-    let authority = Authority::answering(|asked| {
+/// Starts a server with a resource that has the name of the token, as that of an account.
+async fn with_accounts() -> Authority {
+    let answer = |asked: &RecordedRequest| {
         let token = asked.header("authorization")?.trim_start_matches("Bearer ").to_owned();
         let uri = format!("account://{token}");
         let answer = match asked.method_name() {
@@ -254,8 +258,13 @@ async fn resources_of_one_person_are_not_listed_for_another() {
             _ => return None,
         };
         Some(json_text(&reply(asked, &answer.to_string())))
-    });
-    let service = Service::with(authority.await).await;
+    };
+    Authority::answering(answer).await
+}
+
+#[tokio::test]
+async fn resources_of_one_person_are_not_listed_for_another() {
+    let service = Service::with(with_accounts().await).await;
     let mut hosts = Vec::new();
     for person in ["ada", "bob"] {
         service.log_in(person).await;
@@ -300,4 +309,64 @@ async fn login_steps_may_reach_any_replica() {
     assert_eq!(page.status, 200, "{page:?}");
     let mut host = service.host("ada", json!({})).await;
     assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn service_and_people_see_no_resources_of_each_other() {
+    let authority = with_accounts().await;
+    let service = Service::with_settings(authority, json!({"authTokens": ["operator"]})).await;
+    let (is_in, said) = service.user.log_in().await;
+    assert!(is_in, "{said}");
+    service.log_in("ada").await;
+    let url = service.program.url("/mcp").await;
+    let mut operator = Host::over_http(&url, &[("authorization", "Bearer operator")]);
+    operator.initialize(json!({})).await;
+    let mut ada = service.host("ada", json!({})).await;
+    for host in [&mut operator, &mut ada] {
+        assert_eq!(host.use_g().await, "ordinary");
+    }
+    for _ in 0..2 {
+        for (host, own) in [(&mut operator, 1), (&mut ada, 2)] {
+            let listed = host.request("resources/list", json!({})).await["resources"].to_string();
+            let is_only = listed.contains(&format!("canary-access-{own}\""))
+                && listed.matches("\"uri\"").count() == 1;
+            assert!(is_only, "{listed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn failures_of_one_person_take_the_server_from_nobody() {
+    let authority = Authority::answering(|asked| {
+        let is_ada = asked.header("authorization") == Some("Bearer canary-access-1");
+        let fails = is_ada && asked.method_name() == "initialize";
+        fails.then(|| (axum::http::StatusCode::FORBIDDEN, "no").into_response())
+    });
+    let service = Service::with(authority.await).await;
+    service.log_in("ada").await;
+    service.log_in("bob").await;
+    let mut ada = service.host("ada", json!({})).await;
+    for _ in 0..4 {
+        ada.load("g").await;
+    }
+    let mut bob = service.host("bob", json!({})).await;
+    assert!(bob.description().await.contains("- g: It wants a login.\n"));
+    assert_eq!(bob.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn code_of_another_provider_is_not_exchanged() {
+    let service = Service::start().await;
+    let mut browser = service.browser("ada").await;
+    let at_person = |address: &str| address.starts_with(&format!("{PUBLIC}/login/person/"));
+    let begun = browser.visit_until(&format!("{PUBLIC}/login/to/g"), at_person).await;
+    let returned = begun.way.last().unwrap();
+    let elsewhere = returned.replacen("/login/person/127.0.0.1", "/login/person/evil.example", 1);
+    for address in [elsewhere, format!("{returned}&iss=https://evil.example")] {
+        let page = browser.visit(&address).await;
+        assert_eq!(page.status, 400, "{page:?}");
+    }
+    assert_eq!(service.provider.exchanges(), 0);
+    let page = browser.visit(&format!("{returned}&iss={}", service.provider.issuer())).await;
+    assert_eq!(page.status, 200, "{page:?}");
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    forwarding::is_forwarded, locality::is_from_this_machine, person_logins::PersonLogins,
+    forwarding::is_forwarded, locality::is_from_this_machine, person_login_steps::PersonLogins,
     principals::Principals, quotas::Quotas, session_ticket::SessionTicket, sessions::Sessions,
     token_hash::TokenHash,
 };
@@ -104,8 +104,10 @@ impl HttpFront {
                 session.end().await;
             }
             for (key, principal) in self.principals.take_expired(timeout) {
-                if let Some(replicas) = &self.replicas {
-                    replicas.forget_host(key.number());
+                if let Some(replicas) =
+                    self.replicas.as_ref().filter(|_| !self.principals.has(&key))
+                {
+                    replicas.forget_host(key.number(&self.fleet));
                 }
                 self.fleet.end_instances_of(principal);
             }

@@ -11,7 +11,7 @@ use super::{
     connections,
     front::HttpFront,
     guard::{Guard, GuardState, HttpAccess, RefusalLog},
-    person_logins::PersonLogins,
+    person_login_steps::PersonLogins,
     root_paths::with_servers_at_root,
     routes::router,
 };

@@ -48,13 +48,12 @@ pub(super) async fn post(
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let key = HostKey::of(sender, &endpoint, &request);
-    if front.fleet.operator().keeps_state_of_hosts(&endpoint)
-        && let Some(replicas) = &front.replicas
-    {
-        replicas.keep_host(key.number());
-    }
+    let keeps_state = front.fleet.operator().keeps_state_of_hosts(&endpoint);
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
-    let identity = front.principals.identity(key, sender, endpoint, is_here);
+    let identity = front.principals.identity(key.clone(), sender, endpoint, is_here);
+    if let Some(replicas) = front.replicas.as_ref().filter(|_| keeps_state) {
+        replicas.keep_host(key.number(&front.fleet));
+    }
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen requires Accept: text/event-stream";

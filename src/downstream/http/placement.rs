@@ -25,7 +25,7 @@ use crate::{
     peer::Peer,
     protocol::{method, request_headers},
     proxy::{Endpoint, Host as _},
-    store::{Home, HostNumber, Replicas},
+    store::{Home, HostNumber, Replica, Replicas},
     wire::{Message, Raw},
 };
 
@@ -81,16 +81,7 @@ pub(super) async fn answer_elsewhere(
         body: posted.map(|posted| posted.body.clone()).unwrap_or_default(),
     };
     while let Home::At(replica) = needed.home(replicas) {
-        let gone = async {
-            while replicas.find(|other| other == replica.mark).is_some() {
-                tokio::time::sleep(GONE_CHECK_INTERVAL).await;
-            }
-        };
-        let answered = tokio::select! {
-            answered = forward(replicas.keys(), &replica, request.clone()) => answered,
-            () = gone => Ok(lost()),
-        };
-        match answered {
+        match forward_while_there(replicas, &replica, request.clone()).await {
             Ok(response) => {
                 end_copy(front, head).await;
                 return Some(response);
@@ -101,8 +92,25 @@ pub(super) async fn answer_elsewhere(
     None
 }
 
-/// Has another replica answer a request of a browser, if that has made `id`. Returns `None` if this
-/// one has to answer.
+/// Has another replica answer a request, as long as that is there.
+async fn forward_while_there(
+    replicas: &Replicas,
+    replica: &Replica,
+    request: ReceivedRequest,
+) -> Result<Response, NotReached> {
+    let gone = async {
+        while replicas.find(|other| other == replica.mark).is_some() {
+            tokio::time::sleep(GONE_CHECK_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        answered = forward(replicas.keys(), replica, request) => answered,
+        () = gone => Ok(lost()),
+    }
+}
+
+/// Has another replica answer a request of a browser, if that replica has made `id`. Returns `None`
+/// if this one has to answer.
 pub(super) async fn answer_at_replica_of(
     front: &HttpFront,
     id: &str,
@@ -119,7 +127,7 @@ pub(super) async fn answer_at_replica_of(
     let replica = replicas.find(|other| id.starts_with(other))?;
     let (method, headers) = (Method::GET, headers.clone());
     let request = ReceivedRequest { method, target, headers, body: Bytes::new() };
-    let forwarded = forward(replicas.keys(), &replica, request).await;
+    let forwarded = forward_while_there(replicas, &replica, request).await;
     forwarded.inspect_err(|NotReached| replicas.note_unreachable(&replica)).ok()
 }
 
@@ -163,7 +171,8 @@ impl<'a> Needed<'a> {
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
             let keeps_state = |it: &&Endpoint| front.fleet.operator().keeps_state_of_hosts(it);
             let endpoint = endpoint.filter(keeps_state);
-            let host = endpoint.map(|it| HostKey::of(&head.sender, it, request).number());
+            let host =
+                endpoint.map(|it| HostKey::of(&head.sender, it, request).number(&front.fleet));
             return Self::Made { params: &params.as_bytes()[..length], host };
         }
         let Some(id) = &head.session else { return Self::Nothing };
@@ -189,6 +198,11 @@ impl<'a> Needed<'a> {
     fn home(&self, replicas: &Replicas) -> Home {
         let named = match self {
             Self::Nothing => None,
+            Self::Made { params, .. }
+                if memchr::memmem::find(params, replicas.mark().as_bytes()).is_some() =>
+            {
+                None
+            }
             Self::Made { params, host } => {
                 let maker =
                     replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some());

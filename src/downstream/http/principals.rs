@@ -15,7 +15,7 @@ use crate::{
     config::ProfileName,
     downstream::{HostIdentity, identity::ToolListSync},
     protocol::Meta,
-    proxy::{Endpoint, Principal},
+    proxy::{Endpoint, Fleet, Principal},
     store::HostNumber,
     wire::{Raw, Request, edit},
 };
@@ -53,10 +53,18 @@ impl HostKey {
     }
 
     /// Returns the number by which all replicas know the host.
-    pub(super) fn number(&self) -> HostNumber {
+    pub(super) fn number(&self, fleet: &Fleet) -> HostNumber {
         let Self { token, only, profile, client } = self;
-        let known = format!("{token:?} {only:?} {profile:?} {client:?}");
-        let digest = Sha256::digest(known);
+        // The number of an offer differs between replicas, its name does not.
+        let only = only.and_then(|offer| fleet.operator().offer_name(offer)).unwrap_or_default();
+        let profile = profile.as_ref().map_or("", ProfileName::as_str);
+        let digest = Sha256::new()
+            .chain_update(token.user().0.unwrap_or_default())
+            .chain_update(client)
+            .chain_update(only.len().to_be_bytes())
+            .chain_update(only)
+            .chain_update(profile)
+            .finalize();
         HostNumber::from_be_bytes(std::array::from_fn(|at| digest[at]))
     }
 }
@@ -95,6 +103,11 @@ impl Principals {
             has_further_sessions: true,
             tool_list_sync: known.tool_list_sync,
         }
+    }
+
+    /// Returns whether a host is remembered.
+    pub(super) fn has(&self, key: &HostKey) -> bool {
+        self.0.lock().contains_key(key)
     }
 
     /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the

@@ -25,11 +25,6 @@ pub(crate) struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// Returns the name of the endpoint of all servers as a resource (RFC 8707).
-    pub(super) fn resource(&self) -> String {
-        format!("{}{MCP_PATH}", self.public_url.as_deref().unwrap_or_default())
-    }
-
     /// Returns the metadata of the endpoint of all servers, or of the service as a whole, which all
     /// other endpoints belong to.
     pub(super) fn metadata(&self, path: &str) -> Response {

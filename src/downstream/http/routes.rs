@@ -15,9 +15,10 @@ use serde::Deserialize;
 use super::{
     front::HttpFront,
     guard::{self, GuardState},
-    legacy, legacy_sse, login_pages, modern,
+    legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
     permissions::{permitted_profile, spend},
+    person_login_pages,
     placement::{RequestHead, answer_elsewhere, session_in},
     protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, PostedMessages, refusal},
@@ -47,7 +48,7 @@ pub(super) fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: 
         Some(resource) => with_metadata(router, &resource),
         None => router,
     };
-    let router = login_pages::with_pages(router);
+    let router = person_login_pages::with_pages(router);
     // Health checks need neither a token nor a known host name.
     let router = LIVENESS_CHECKS
         .iter()

@@ -70,7 +70,9 @@ pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream 
         let snapshot = fleet.board.snapshot();
         let mut offers = snapshot.offers_of(instance.server);
         let is_live = offers.any(|(_, offer)| offer.presence.origin().is_some());
-        is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
+        // Another login may show something else.
+        let is_same = instance.login_owner().is_none();
+        (is_live && is_same).then(|| fleet.servers.shared(instance.server).catalog()).flatten()
     });
     if instance.owner.is_some() {
         for uri in fleet.audience.subscriptions().uris_of(instance) {

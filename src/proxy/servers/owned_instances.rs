@@ -10,11 +10,17 @@ use crate::{
         Principal,
         instance::{Instance, InstanceOwner},
     },
-    upstream::Upstream,
+    upstream::{Phase, Upstream},
 };
 
 /// Time after its last use at which the instance of a person ends. A later call connects another.
 const UNUSED_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// Minimum interval between two searches for unused instances.
+const MIN_REST: Duration = Duration::from_mins(1);
+/// As [`UNUSED_TIMEOUT`], for one that waits for the person to log in: it looks for the login every
+/// second.
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The instances with owners. Those of a host end with it, and those of a person after a time
 /// without use.
@@ -56,8 +62,10 @@ impl OwnedInstances {
     /// Stops the instances of a host.
     pub(in crate::proxy) fn stop_those_of(&self, host: Principal) {
         self.all.lock().retain(|instance, owned| {
-            let is_theirs =
-                matches!(instance.owner, Some(InstanceOwner::Host(owner, _)) if owner == host);
+            let is_theirs = matches!(
+                instance.owner,
+                Some(InstanceOwner::Host { principal, .. }) if principal == host
+            );
             if is_theirs {
                 owned.upstream.stop();
             }
@@ -75,8 +83,8 @@ impl OwnedInstances {
         self.added.clone()
     }
 
-    /// Retires the instances of people that were not used for some time and that no attached host
-    /// `is_needed` by. Returns the time at which the next one may be due.
+    /// Retires the instances of people that were not used for some time and of which `is_needed` does
+    /// not hold. Returns the time at which the next one may be due.
     pub(in crate::proxy) fn retire_unused(
         &self,
         is_needed: impl Fn(Instance) -> bool,
@@ -84,7 +92,9 @@ impl OwnedInstances {
         let now = Instant::now();
         let is_of_person = |it: &Instance| matches!(it.owner, Some(InstanceOwner::Person(_)));
         self.retire_where(|instance, owned| {
-            let is_unused = now.duration_since(owned.last_used) >= UNUSED_TIMEOUT;
+            let is_logged_out = owned.upstream.status().phase == Phase::AwaitingLogin;
+            let timeout = if is_logged_out { LOGIN_TIMEOUT } else { UNUSED_TIMEOUT };
+            let is_unused = now.duration_since(owned.last_used) >= timeout;
             let is_due = is_of_person(&instance) && is_unused;
             if is_due && is_needed(instance) {
                 owned.last_used = now;
@@ -94,7 +104,10 @@ impl OwnedInstances {
         });
         let all = self.all.lock();
         let of_people = all.iter().filter(|(instance, _)| is_of_person(instance));
-        of_people.map(|(_, owned)| owned.last_used + UNUSED_TIMEOUT).min()
+        of_people
+            .map(|(_, owned)| owned.last_used + LOGIN_TIMEOUT)
+            .min()
+            .map(|due| due.max(now + MIN_REST))
     }
 
     fn retire_where(&self, is_retired: impl Fn(Instance, &mut OwnedInstance) -> bool) {

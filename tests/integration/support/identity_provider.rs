@@ -77,6 +77,11 @@ impl IdentityProvider {
         self.remote.requests().iter().filter(|asked| asked.path == "/jwks").count()
     }
 
+    /// Returns how often codes were exchanged for tokens.
+    pub fn exchanges(&self) -> usize {
+        self.remote.requests().iter().filter(|asked| asked.path == "/token").count()
+    }
+
     /// Returns a token with these claims in addition to those that every token has. A claim that is
     /// `null` is left out.
     pub fn token(&self, claims: &Value) -> String {

@@ -11,29 +11,34 @@ use axum::{
     Router,
     extract::{Path, Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse as _, Response},
-    routing::get,
+    response::{AppendHeaders, IntoResponse as _, Response},
+    routing::{MethodRouter, get},
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use url::Url;
 
 use super::{
     front::HttpFront,
     permissions::may_use_service,
-    person_logins::{BegunLogin, BegunSignIn, PersonLogins},
+    person_login_steps::{BegunLogin, BegunSignIn, PersonLogins},
     placement::answer_at_replica_of,
-    root_paths::OriginalUri,
 };
 use crate::{
     auth::{LOGIN_PATH, LoginOwner, LoginPage, RETURN_PATH, login_id_in},
-    base::random_token,
-    identity::SignInTerms,
+    base::{random_token, visible},
+    identity::SignInReturn,
 };
 
-/// The path to which browsers return from the identity provider.
+/// The path to which browsers return from an identity provider. The host of the provider follows
+/// it, so that the answer of one provider cannot be taken for that of another.
 const IDENTIFIED_PATH: &str = "/login/person";
+/// Maximum length of the name of a server, in bytes.
+const MAX_NAME_BYTES: usize = 500;
+/// Maximum length of what is shown of an error of an identity provider.
+const MAX_ERROR_CHARS: usize = 200;
 
 /// The query with which a browser begins.
 #[derive(Deserialize)]
@@ -48,15 +53,21 @@ struct ReturnQuery {
     state: String,
     code: Option<String>,
     error: Option<String>,
+    /// The issuer (RFC 9207).
+    iss: Option<String>,
 }
 
 /// Adds the routes of the pages. They need no token: the cookies and the identity provider tell who
 /// asks.
 pub(super) fn with_pages(router: Router<Arc<HttpFront>>) -> Router<Arc<HttpFront>> {
+    let only_get = |handler: MethodRouter<Arc<HttpFront>>| {
+        // A preview of the page must not use up the code.
+        handler.head(|| async { StatusCode::METHOD_NOT_ALLOWED })
+    };
     router
-        .route(&format!("{LOGIN_PATH}/{{server}}"), get(begin))
-        .route(IDENTIFIED_PATH, get(identified))
-        .route(RETURN_PATH, get(done))
+        .route(&format!("{LOGIN_PATH}/{{server}}"), only_get(get(begin)))
+        .route(&format!("{IDENTIFIED_PATH}/{{provider}}"), only_get(get(identified)))
+        .route(RETURN_PATH, only_get(get(done)))
 }
 
 async fn begin(
@@ -64,10 +75,10 @@ async fn begin(
     Path(server): Path<String>,
     Query(query): Query<BeginQuery>,
 ) -> Response {
-    let Some(pages) = &front.person_logins else { return not_found() };
-    if front.fleet.operator().server_with_logins_of_people(&server).is_none() {
-        return failed("there is no server of this name to log in to");
-    }
+    let Some(pages) = front.person_logins.as_ref().filter(|_| server.len() <= MAX_NAME_BYTES)
+    else {
+        return not_found();
+    };
     let providers = pages.resource.issuers.names_for_sign_in();
     let chosen = match (query.provider, providers.as_slice()) {
         (None, [only]) => Some(*only),
@@ -77,15 +88,13 @@ async fn begin(
     let Some(issuer) = chosen else { return not_found() };
     let (verifier, state) = (random_token::<32>(), random_token::<18>());
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-    let redirect_uri = pages.address.with(IDENTIFIED_PATH);
-    let resource = pages.resource.resource();
-    let terms = SignInTerms { redirect_uri: &redirect_uri, resource: &resource };
-    let address = pages.resource.issuers.sign_in_address(issuer, &terms, &state, &challenge).await;
-    match address {
+    let redirect_uri = redirect_uri(pages, issuer);
+    let issuers = &pages.resource.issuers;
+    match issuers.sign_in_address(issuer, &redirect_uri, &state, &challenge).await {
         Ok(address) => {
             let issuer = issuer.to_owned();
             let begun = BegunSignIn { server, issuer, verifier, state: state.clone() };
-            leave_for(address.as_str(), pages.cookie(&state, &begun))
+            leave_for(address.as_str(), &[pages.cookie(&state, &begun)])
         }
         Err(problem) => {
             tracing::warn!(%problem, issuer, "people cannot prove who they are");
@@ -94,7 +103,7 @@ async fn begin(
     }
 }
 
-/// Lets the person choose the identity provider that knows them.
+/// Lets the person choose their identity provider.
 fn choice(pages: &PersonLogins, server: String, providers: &[&str]) -> Response {
     let address = pages.address.of_login(&server);
     let choices = providers.iter().enumerate().map(|(position, name)| {
@@ -107,24 +116,29 @@ fn choice(pages: &PersonLogins, server: String, providers: &[&str]) -> Response 
 
 async fn identified(
     State(front): State<Arc<HttpFront>>,
+    Path(provider): Path<String>,
     Query(query): Query<ReturnQuery>,
     headers: HeaderMap,
 ) -> Response {
     let Some(pages) = &front.person_logins else { return not_found() };
     let begun = pages.opened::<BegunSignIn>(&headers, &query.state);
-    let is_same = |begun: &BegunSignIn| begun.state.as_bytes().ct_eq(query.state.as_bytes());
-    let Some(begun) = begun.filter(|begun| is_same(begun).into()) else {
-        return failed("this browser has not begun the login, or it took too long; start it again");
+    let is_same = |begun: &BegunSignIn| {
+        host_of(&begun.issuer) == provider
+            && bool::from(begun.state.as_bytes().ct_eq(query.state.as_bytes()))
     };
-    let Some(code) = query.code else {
+    let Some(begun) = begun.filter(is_same) else { return not_begun_here() };
+    let Some(code) = &query.code else {
         let why = query.error.as_deref().unwrap_or("no code");
+        let why: String = visible(why).chars().take(MAX_ERROR_CHARS).collect();
         return failed(&format!("the identity provider refused: {why}"));
     };
-    let redirect_uri = pages.address.with(IDENTIFIED_PATH);
-    let resource = pages.resource.resource();
-    let terms = SignInTerms { redirect_uri: &redirect_uri, resource: &resource };
-    let issuers = &pages.resource.issuers;
-    let person = match issuers.signed_in(&begun.issuer, &terms, &code, &begun.verifier).await {
+    let returned = SignInReturn {
+        redirect_uri: &redirect_uri(pages, &begun.issuer),
+        code,
+        issuer: query.iss.as_deref(),
+        verifier: &begun.verifier,
+    };
+    let person = match pages.resource.issuers.signed_in(&begun.issuer, &returned).await {
         Ok(person) => person,
         Err(problem) => {
             tracing::warn!(%problem, issuer = begun.issuer, "a person could not be identified");
@@ -135,12 +149,14 @@ async fn identified(
         return failed("you may not use this service");
     }
     let config = front.fleet.operator().server_with_logins_of_people(&begun.server);
-    let Some(config) = config else { return failed("the server is not in the config any more") };
+    let Some(config) = config else {
+        return failed("there is no server of this name to log in to");
+    };
     let owner = LoginOwner(person.fingerprint());
     match pages.logins.begin(&pages.auth, &config, owner).await {
         Ok(login) => {
-            let cookie = pages.cookie(&login.id, &BegunLogin { id: login.id.clone() });
-            leave_for(login.address.as_str(), cookie)
+            let begun = pages.cookie(&login.id, &BegunLogin { id: login.id.clone() });
+            leave_for(login.address.as_str(), &[begun, pages.expired_cookie(&query.state)])
         }
         Err(error) => failed(&error.to_string()),
     }
@@ -153,32 +169,45 @@ async fn done(
 ) -> Response {
     let Some(pages) = &front.person_logins else { return not_found() };
     let id = login_id_in(&query.state);
-    let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |written| &written.0);
-    let target = uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let begun = pages.opened::<BegunLogin>(request.headers(), id);
+    if !begun.is_some_and(|begun| begun.id.as_bytes().ct_eq(id.as_bytes()).into()) {
+        return not_begun_here();
+    }
+    let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     if let Some(answer) = answer_at_replica_of(&front, id, target, request.headers()).await {
         return answer;
     }
-    let begun = pages.opened::<BegunLogin>(request.headers(), id);
-    if !begun.is_some_and(|begun| begun.id.as_bytes().ct_eq(id.as_bytes()).into()) {
-        return failed("this browser has not begun the login, or it took too long; start it again");
-    }
-    pages.logins.complete(id, request.uri().query()).await.into_response()
+    let expired = AppendHeaders([(header::SET_COOKIE, pages.expired_cookie(id))]);
+    (expired, pages.logins.complete(id, request.uri().query()).await).into_response()
+}
+
+fn redirect_uri(pages: &PersonLogins, issuer: &str) -> Url {
+    pages.address.with(&format!("{IDENTIFIED_PATH}/{}", host_of(issuer)))
+}
+
+/// Returns the host in the name of an issuer.
+fn host_of(issuer: &str) -> String {
+    let url = Url::parse(issuer).ok();
+    url.and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
 }
 
 /// Returns the response that leads the browser to another page.
-fn leave_for(address: &str, cookie: String) -> Response {
-    let (Ok(location), Ok(cookie)) =
-        (HeaderValue::try_from(address), HeaderValue::try_from(cookie))
-    else {
+fn leave_for(address: &str, cookies: &[String]) -> Response {
+    let Ok(location) = HeaderValue::try_from(address) else {
         return failed("the address of the next page is invalid");
     };
     let headers = [
         (header::LOCATION, location),
-        (header::SET_COOKIE, cookie),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
-    (StatusCode::SEE_OTHER, headers).into_response()
+    let cookies: Vec<_> =
+        cookies.iter().map(|cookie| (header::SET_COOKIE, cookie.clone())).collect();
+    (StatusCode::SEE_OTHER, headers, AppendHeaders(cookies)).into_response()
+}
+
+fn not_begun_here() -> Response {
+    failed("this browser has not begun the login, or it took too long; start it again")
 }
 
 fn failed(why: &str) -> Response {

@@ -1,7 +1,6 @@
-//! The logins of people to servers with `"login": "user"`, between the requests of their browsers.
-//!
-//! What is between two steps is in a cookie that only replicas can read. It also proves that the
-//! browser is the same one, so that nobody can have another person complete a login.
+//! The steps of a login of a person to a server. A sealed cookie carries the state from one step to
+//! the next. It also proves that the same browser goes on, so that an attacker cannot have a victim
+//! complete the login of the attacker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,17 +20,17 @@ const STEP_TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum length of a sealed cookie.
 const MAX_COOKIE_BYTES: usize = 4096;
 
-/// What the pages need.
+/// The dependencies of the pages at which people log in.
 pub(crate) struct PersonLogins {
     pub(crate) resource: Arc<ProtectedResource>,
     pub(crate) address: PublicAddress,
     pub(crate) logins: PublicLogins,
     pub(crate) auth: Auth,
-    /// Seal the cookies. All replicas have the same ones.
+    /// Seal the cookies. Replicas of a service have the same ones.
     pub(crate) keys: SealingKeys,
 }
 
-/// A person is proving who they are.
+/// The state of a sign-in at an identity provider.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BegunSignIn {
     pub(super) server: String,
@@ -41,7 +40,7 @@ pub(super) struct BegunSignIn {
     pub(super) state: String,
 }
 
-/// A person is logging in to a server.
+/// The state of a login at the authorization server of a server.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BegunLogin {
     pub(super) id: String,
@@ -58,6 +57,12 @@ impl PersonLogins {
         let secure = if self.is_secure() { "; Secure" } else { "" };
         let (name, age) = (self.cookie_name(of), STEP_TIMEOUT.as_secs());
         format!("{name}={sealed}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}")
+    }
+
+    /// Returns the cookie that removes the one of a step.
+    pub(super) fn expired_cookie(&self, of: &str) -> String {
+        let secure = if self.is_secure() { "; Secure" } else { "" };
+        format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}", self.cookie_name(of))
     }
 
     /// Opens the cookie of a step that is not too old.
