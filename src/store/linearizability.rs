@@ -19,7 +19,7 @@ use std::{
 
 use super::{FileStore, Store, StoreAddress, StoredVersion, Stores, lease_blocking};
 use crate::base::{Lock, SealingKeys, Sequence, check_sequences};
-use history::{Operation, Recorded, check_history};
+use history::{Operation, Recorded, Removal, check_history};
 use redis_server::RedisServer;
 
 const DEFAULT_COUNT: u64 = 150;
@@ -220,7 +220,7 @@ fn values_of_a_directory_are_linearizable() {
         let history = run(sequence, &[store(), store()], Some(&file));
         failed_writes += history.iter().filter(|one| one.operation.has_failed()).count();
         refused_updates += history.iter().filter(|one| one.operation.is_refused()).count();
-        check_history(history)
+        check_history(history, Removal::Forgotten)
     });
     println!("{count} histories, {failed_writes} failed writes, {refused_updates} updates refused");
     let is_complete = count < DEFAULT_COUNT || failed_writes > 0 && refused_updates > 0;
@@ -243,7 +243,7 @@ fn values_of_a_redis_server_are_linearizable() {
         let store = || Stores::shared(&address).expect("a valid address").catalogs;
         let history = run(sequence, &[store(), store()], None);
         refused_updates += history.iter().filter(|one| one.operation.is_refused()).count();
-        check_history(history)
+        check_history(history, Removal::Recorded)
     });
     println!("{count} histories, {refused_updates} updates refused");
     assert!(count < DEFAULT_COUNT || refused_updates > 0, "no update is refused");

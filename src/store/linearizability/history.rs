@@ -53,17 +53,35 @@ impl Operation {
     }
 }
 
-/// A value, and the values of the versions that were seen until now. Each write has a value of its
-/// own, so that two versions are equal only if their values are.
+/// What a store remembers of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// Nothing: a removed value has the version of one that there never was.
+    Forgotten,
+    /// A version of its own.
+    Recorded,
+}
+
+/// A value, or nothing after this number of recorded removals.
+type Content = (Option<String>, u32);
+
+/// A value, and the contents of the versions that were seen until now. Each write has a value of its
+/// own, so that two versions are equal only if their contents are.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct ValueState {
     value: Option<String>,
-    versions: Vec<(usize, Option<String>)>,
+    removals: u32,
+    versions: Vec<(usize, Content)>,
 }
 
 impl ValueState {
     /// Returns the states after an operation; none if it cannot have its result in this state.
-    fn after(&self, operation: &Operation, versions: &[StoredVersion]) -> Vec<Self> {
+    fn after(
+        &self,
+        operation: &Operation,
+        versions: &[StoredVersion],
+        removal: Removal,
+    ) -> Vec<Self> {
         let unchanged = || self.clone();
         let with = |value: Option<String>| Self { value, ..self.clone() };
         let one = |is_possible: bool, state: Self| is_possible.then_some(state).into_iter();
@@ -82,7 +100,7 @@ impl ValueState {
                 one(*before == self.value, state).collect()
             }
             Operation::Update { seen, value, is_done } => {
-                let is_current = self.value_of(number(seen)) == Some(&self.value);
+                let is_current = self.content_of(number(seen)) == Some(&self.content());
                 match is_done {
                     Some(true) => one(is_current, with(Some(value.clone()))).collect(),
                     Some(false) => one(!is_current, unchanged()).collect(),
@@ -90,7 +108,9 @@ impl ValueState {
                 }
             }
             Operation::Remove(Some(was_there)) => {
-                one(*was_there == self.value.is_some(), with(None)).collect()
+                let recorded = u32::from(removal == Removal::Recorded);
+                let removed = Self { removals: self.removals + recorded, ..with(None) };
+                one(*was_there == self.value.is_some(), removed).collect()
             }
             Operation::Remove(None) => vec![unchanged()],
             Operation::Cut { is_done: true } => {
@@ -100,22 +120,26 @@ impl ValueState {
         }
     }
 
-    fn value_of(&self, version: Option<usize>) -> Option<&Option<String>> {
-        let known = self.versions.iter().find(|(number, _)| Some(*number) == version);
-        known.map(|(_, value)| value)
+    fn content(&self) -> Content {
+        (self.value.clone(), self.removals)
     }
 
-    /// Returns the state in which this is the version of the value; `None` if the version is known
-    /// as another value's, or the value has another version.
+    fn content_of(&self, version: Option<usize>) -> Option<&Content> {
+        let known = self.versions.iter().find(|(number, _)| Some(*number) == version);
+        known.map(|(_, content)| content)
+    }
+
+    /// Returns the state in which this is the version of the content; `None` if the version is known
+    /// as that of another content, or the content has another version.
     fn with_version(&self, number: usize) -> Option<Self> {
-        let is_own =
-            |(other, value): &(usize, Option<String>)| (*other == number) == (*value == self.value);
+        let content = self.content();
+        let is_own = |(other, known): &(usize, Content)| (*other == number) == (*known == content);
         if !self.versions.iter().all(is_own) {
             return None;
         }
         let mut state = self.clone();
-        if self.value_of(Some(number)).is_none() {
-            state.versions.push((number, self.value.clone()));
+        if self.content_of(Some(number)).is_none() {
+            state.versions.push((number, content));
             state.versions.sort();
         }
         Some(state)
@@ -124,7 +148,7 @@ impl ValueState {
 
 /// Checks that the operations can have happened one after the other, each between its call and its
 /// return (Wing and Gong, Testing and Verifying Concurrent Objects, 1993).
-pub(super) fn check_history(mut history: Vec<Recorded>) -> Result<(), String> {
+pub(super) fn check_history(mut history: Vec<Recorded>, removal: Removal) -> Result<(), String> {
     history.sort_by_key(|one| one.began);
     let mut versions = vec![StoredVersion::default()];
     for one in &history {
@@ -135,8 +159,9 @@ pub(super) fn check_history(mut history: Vec<Recorded>) -> Result<(), String> {
         }
     }
     // The version of a value that does not exist is known.
-    let start = ValueState { value: None, versions: vec![(0, None)] };
-    let mut search = Search { history: &history, versions: &versions, visited: HashSet::new() };
+    let start = ValueState { versions: vec![(0, (None, 0))], ..ValueState::default() };
+    let visited = HashSet::new();
+    let mut search = Search { history: &history, versions: &versions, removal, visited };
     if search.can_continue(0, &start) {
         return Ok(());
     }
@@ -150,6 +175,7 @@ pub(super) fn check_history(mut history: Vec<Recorded>) -> Result<(), String> {
 struct Search<'a> {
     history: &'a [Recorded],
     versions: &'a [StoredVersion],
+    removal: Removal,
     /// The sets of operations, as bits, and the states from which the search has gone on.
     visited: HashSet<(u64, ValueState)>,
 }
@@ -165,7 +191,7 @@ impl Search<'_> {
         }
         let mut next = rest().filter(|(_, one)| one.began < first_end);
         next.any(|(at, one)| {
-            let states = state.after(&one.operation, self.versions);
+            let states = state.after(&one.operation, self.versions, self.removal);
             states.into_iter().any(|state| self.can_continue(done | 1 << at, &state))
         })
     }
@@ -177,7 +203,7 @@ mod tests {
 
     fn checked(operations: impl IntoIterator<Item = (u64, u64, Operation)>) -> bool {
         let recorded = |(began, ended, operation)| Recorded { began, ended, thread: 0, operation };
-        check_history(operations.into_iter().map(recorded).collect()).is_ok()
+        check_history(operations.into_iter().map(recorded).collect(), Removal::Forgotten).is_ok()
     }
 
     #[test]
