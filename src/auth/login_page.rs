@@ -66,7 +66,8 @@ impl IntoResponse for LoginPage {
             .replace("{text}", &text);
         let script = BASE64_STANDARD.encode(Sha256::digest(HIDE_CODE_SCRIPT));
         let policy = format!(
-            "default-src 'none'; frame-ancestors 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'"
+            "default-src 'none'; frame-ancestors 'none'; style-src 'unsafe-inline'; \
+                script-src 'sha256-{script}'"
         );
         let headers = [
             (header::CACHE_CONTROL, "no-store"),

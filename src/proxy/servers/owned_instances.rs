@@ -83,8 +83,8 @@ impl OwnedInstances {
         self.added.clone()
     }
 
-    /// Retires the instances of people that were not used for some time and of which `is_needed` does
-    /// not hold. Returns the time at which the next one may be due.
+    /// Retires the instances of people that were not used for some time, unless `is_needed` holds
+    /// for them. Returns the time at which the next one may be due.
     pub(in crate::proxy) fn retire_unused(
         &self,
         is_needed: impl Fn(Instance) -> bool,
