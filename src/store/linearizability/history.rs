@@ -65,8 +65,8 @@ pub(super) enum Removal {
 /// A value, or nothing after this number of recorded removals.
 type Content = (Option<String>, u32);
 
-/// A value, and the contents of the versions that were seen until now. Each write has a value of its
-/// own, so that two versions are equal only if their contents are.
+/// A value, and the contents of the versions that were seen until now. Each write has a value of
+/// its own, so that two versions are equal only if their contents are.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct ValueState {
     value: Option<String>,
@@ -129,8 +129,8 @@ impl ValueState {
         known.map(|(_, content)| content)
     }
 
-    /// Returns the state in which this is the version of the content; `None` if the version is known
-    /// as that of another content, or the content has another version.
+    /// Returns the state in which this is the version of the content; `None` if the version is
+    /// known as that of another content, or the content has another version.
     fn with_version(&self, number: usize) -> Option<Self> {
         let content = self.content();
         let is_own = |(other, known): &(usize, Content)| (*other == number) == (*known == content);
