@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Browser, LoginOwner, LoginStore, LoginSummary, LoginTarget, PublicAddress,
-    authorizer::Authorizer,
+    authorizer::Authorizer, person_credentials::PersonCredentials,
 };
 use crate::{
     base::Lock,
@@ -67,7 +67,12 @@ impl Auth {
         server: &ServerConfig,
         owner: Option<LoginOwner>,
     ) -> Option<Arc<dyn Credentials>> {
-        Some(self.authorizer(server, owner)?)
+        let authorizer = self.authorizer(server, owner)?;
+        if owner.is_none() {
+            return Some(authorizer);
+        }
+        let (key, store) = (LoginTarget::of(server, owner)?.key, self.store().clone());
+        Some(Arc::new(PersonCredentials { authorizer, store, key }))
     }
 
     pub(super) fn authorizer(

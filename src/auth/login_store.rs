@@ -148,6 +148,11 @@ impl LoginStore {
         }
     }
 
+    /// Waits until this process has saved a login.
+    pub(super) async fn wait_until_saved(&self, key: &LoginKey) {
+        is_saved(&mut self.saved.subscribe(), key).await;
+    }
+
     /// Reads a login. Blocks while the user has to unlock the keychain.
     pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, LoginStoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };

@@ -32,6 +32,7 @@ mod login_store;
 mod login_store_error;
 mod login_target;
 mod login_url;
+mod person_credentials;
 mod preparation;
 mod public_address;
 mod public_logins;

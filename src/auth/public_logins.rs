@@ -7,6 +7,7 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -32,6 +33,8 @@ pub(crate) const RETURN_PATH: &str = "/login/done";
 
 /// Maximum time that a browser takes to return from an authorization server.
 const RETURN_TIMEOUT: Duration = Duration::from_mins(10);
+/// Maximum number of logins of one person to one server that wait for a browser.
+const MAX_OPEN_OF_PERSON: usize = 3;
 /// Maximum number of logins that wait for a browser.
 const MAX_OPEN: usize = 1000;
 
@@ -46,6 +49,8 @@ pub(crate) struct PublicLogins {
 /// A login that waits for a browser.
 struct OpenLogin {
     login: CodeLogin,
+    /// The server as it was when the login began.
+    server: ServerConfig,
     owner: LoginOwner,
     until: Instant,
 }
@@ -92,7 +97,7 @@ impl PublicLogins {
         let back = ReturnPath { redirect_uri, state_prefix, registered, registration };
         let login = auth.begin_code_login(prepared, authorizer, back).await?;
         let address = login.address().clone();
-        self.keep(id.clone(), login, owner);
+        self.keep(id.clone(), login, server, owner);
         Ok(PublicLogin { id, address })
     }
 
@@ -104,25 +109,39 @@ impl PublicLogins {
         open.len()
     }
 
-    /// Keeps a login until its browser returns. It takes the place of an earlier one of the person
-    /// to the same server.
-    fn keep(&self, id: String, login: CodeLogin, owner: LoginOwner) {
+    /// Keeps a login until its browser returns. A person has a few to one server, one in each tab.
+    fn keep(&self, id: String, login: CodeLogin, server: &ServerConfig, owner: LoginOwner) {
         let mut open = self.open.lock();
         let now = Instant::now();
-        open.retain(|_, other| {
-            let is_same = other.owner == owner && other.login.server() == login.server();
-            other.until > now && !is_same
-        });
-        open.insert(id, OpenLogin { login, owner, until: now + RETURN_TIMEOUT });
+        let same = open.iter().filter(|(_, it)| it.owner == owner && it.server.name == server.name);
+        let mut same: Vec<(Instant, String)> =
+            same.map(|(id, it)| (it.until, id.clone())).collect();
+        same.sort();
+        let surplus = (same.len() + 1).saturating_sub(MAX_OPEN_OF_PERSON);
+        for (_, oldest) in same.drain(..surplus) {
+            open.remove(&oldest);
+        }
+        let server = server.clone();
+        open.insert(id, OpenLogin { login, server, owner, until: now + RETURN_TIMEOUT });
     }
 
     /// Completes a login with the query with which the browser has returned. Returns the page that
-    /// tells the outcome.
-    pub(crate) async fn complete(&self, id: &str, query: Option<&str>) -> LoginPage {
+    /// tells the outcome. `present`: the config of a server of this name, if people may log in to it.
+    pub(crate) async fn complete(
+        &self,
+        id: &str,
+        query: Option<&str>,
+        present: impl Fn(&str) -> Option<Arc<ServerConfig>>,
+    ) -> LoginPage {
         let now = Instant::now();
         let open = self.open.lock().remove(id).filter(|login| login.until > now);
-        let Some(OpenLogin { login, .. }) = open else {
-            return LoginPage::Failed { why: "this login has ended; start it again".to_owned() };
+        let is_wanted = |open: &OpenLogin| {
+            let now = present(&open.server.name);
+            now.is_some_and(|now| now.transport == open.server.transport)
+        };
+        let Some(OpenLogin { login, .. }) = open.filter(is_wanted) else {
+            let why = "this login has ended, or the server has changed; start it again";
+            return LoginPage::Failed { why: why.to_owned() };
         };
         let mut returned = self.address.with(RETURN_PATH);
         returned.set_query(query);

@@ -4,10 +4,9 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as OpenSocket};
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
 
 use super::UsageError;
-use crate::downstream::http;
+use crate::downstream::http::ListeningSocket;
 
 /// The place where hosts connect.
 pub(super) enum HttpSocket {
@@ -37,21 +36,18 @@ impl HttpSocket {
     ///
     /// # Errors
     /// If no address can be used.
-    pub(super) async fn listen(self) -> anyhow::Result<TcpListener> {
+    pub(super) async fn listen(self) -> anyhow::Result<ListeningSocket> {
         match self {
-            Self::Inherited(socket) => {
-                socket.set_nonblocking(true)?;
-                Ok(TcpListener::from_std(socket)?)
-            }
+            Self::Inherited(socket) => Ok(ListeningSocket::inherited(socket)?),
             Self::Addresses(addresses) => first_of(&addresses).await,
         }
     }
 }
 
-async fn first_of(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
+async fn first_of(addresses: &[SocketAddr]) -> anyhow::Result<ListeningSocket> {
     let mut problem = None;
     for address in addresses {
-        match http::bind(*address).await {
+        match ListeningSocket::bind(*address).await {
             Ok(listener) => return Ok(listener),
             Err(error) => problem = Some(error),
         }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -17,8 +17,8 @@ use crate::{
     control,
     downstream::{
         http::{
-            self, Certificate, CertificateFiles, HttpAccess, HttpRoutes, PersonLogins,
-            ProtectedResource,
+            self, Certificate, CertificateFiles, HttpAccess, HttpRoutes, ListeningSocket,
+            PersonLogins, ProtectedResource,
         },
         only_host::{self, HostLink},
     },
@@ -117,7 +117,7 @@ async fn serve(
     };
     let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
-            let replicas = replicas_of(&shared, &fleet, listener.local_addr()?);
+            let replicas = replicas_of(&shared, &fleet, listener.address()?);
             let telling = join(replicas.clone(), fleet.clone(), stop.clone()).await;
             (Some(replicas), Some(telling))
         }
@@ -222,11 +222,11 @@ fn open_person_logins(
 
 async fn serve_http(
     fleet: Arc<Fleet>,
-    listener: TcpListener,
+    listener: ListeningSocket,
     routes: impl FnOnce(HttpAccess) -> HttpRoutes,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let address = listener.local_addr()?;
+    let address = listener.address()?;
     let settings = fleet.settings().http.clone();
     let HttpSettings { access, listening, people } = settings;
     let resource = protected_resource(&people)?;

@@ -22,8 +22,11 @@ use crate::{
 const MAX_AGE: Duration = Duration::from_hours(1);
 /// Minimum interval between two requests for them, since anyone can cause them.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum number of exchanges of codes at a time, which anyone can cause.
+/// Maximum number of exchanges of codes at a time, and in one second, since anyone can cause them.
 const MAX_EXCHANGES: usize = 64;
+const MAX_EXCHANGES_PER_SECOND: u32 = 20;
+/// Maximum length of the address of a page, in bytes.
+const MAX_ADDRESS_BYTES: usize = 4096;
 
 /// The pages of one provider at which people prove who they are.
 pub(super) struct SignIn {
@@ -35,6 +38,8 @@ pub(super) struct SignIn {
     /// Lets one request for the metadata run at a time.
     requesting: Semaphore,
     exchanging: Semaphore,
+    /// The exchanges since the begin of a second.
+    exchanged: Lock<Option<(Instant, u32)>>,
 }
 
 #[derive(Default)]
@@ -63,7 +68,8 @@ struct TokenAnswer {
 impl SignIn {
     pub(super) fn new(entry: IssuerEntry, resource: String, client: Client) -> Self {
         let (requesting, exchanging) = (Semaphore::new(1), Semaphore::new(MAX_EXCHANGES));
-        Self { entry, resource, client, known: Lock::default(), requesting, exchanging }
+        let (known, exchanged) = Default::default();
+        Self { entry, resource, client, known, requesting, exchanging, exchanged }
     }
 
     /// Returns the page of the provider. `challenge`: the hash of the verifier (RFC 7636, S256).
@@ -93,7 +99,8 @@ impl SignIn {
 
     /// Exchanges the code with which a browser has returned for an access token.
     pub(super) async fn token(&self, returned: &SignInReturn<'_>) -> Result<String, TokenProblem> {
-        let Ok(_exchanging) = self.exchanging.try_acquire() else {
+        let Some(_exchanging) = self.exchanging.try_acquire().ok().filter(|_| self.may_exchange())
+        else {
             return Err(unavailable("too many people are logging in"));
         };
         let metadata = self.metadata().await?;
@@ -129,6 +136,16 @@ impl SignIn {
         let answer: Value = read_json(answer).await.map_err(unavailable)?;
         let answer = TokenAnswer::deserialize(answer);
         Ok(answer.map_err(|_| unavailable("the provider issued no token"))?.access_token)
+    }
+
+    /// Counts an exchange. Returns whether it may be made in this second.
+    fn may_exchange(&self) -> bool {
+        let mut exchanged = self.exchanged.lock();
+        let (begun, count) = exchanged
+            .filter(|(begun, _)| begun.elapsed() < Duration::from_secs(1))
+            .unwrap_or_else(|| (Instant::now(), 0));
+        *exchanged = Some((begun, count + 1));
+        count < MAX_EXCHANGES_PER_SECOND
     }
 
     fn client_id(&self) -> &str {
@@ -181,8 +198,9 @@ impl KnownMetadata {
 
 /// Returns an address to which codes and secrets may go: https, or on this machine.
 fn secure(url: Option<&str>) -> Option<Url> {
-    let url = Url::parse(url?).ok()?;
-    (url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url)).then_some(url)
+    let url = Url::parse(url.filter(|url| url.len() <= MAX_ADDRESS_BYTES)?).ok()?;
+    let is_secure = url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url);
+    (is_secure && url.username().is_empty() && url.password().is_none()).then_some(url)
 }
 
 fn unavailable(why: impl Into<String>) -> TokenProblem {

@@ -130,7 +130,7 @@ pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Resou
 }
 
 /// Asks for a resource that no server lists, such as the target of a `resource_link`, at those
-/// awake servers for which `is_asked` holds, in config order.
+/// awake servers that the caller sees and for which `is_asked` holds, in config order.
 pub(super) async fn ask_for_unlisted(
     fleet: &Fleet,
     caller: &Caller,
@@ -139,8 +139,9 @@ pub(super) async fn ask_for_unlisted(
     is_asked: impl Fn(ServerId) -> bool,
 ) -> Outcome {
     let mut refusals = Vec::new();
-    let roster = fleet.servers.roster();
-    for server in roster.ids().filter(|server| is_asked(*server)) {
+    let (roster, endpoint) = (fleet.servers.roster(), caller.endpoint());
+    let is_shown = |server: &ServerId| fleet.board.shows(&endpoint, *server);
+    for server in roster.ids().filter(is_shown).filter(|server| is_asked(*server)) {
         let instance = fleet.instance(server, caller);
         let Some(upstream) = fleet.servers.existing(instance) else { continue };
         let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))

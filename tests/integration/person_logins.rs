@@ -5,7 +5,8 @@ use axum::response::IntoResponse as _;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, Browser, Host, IdentityProvider, Program, Redis, STORE_KEY, User, redacted,
+    Authority, Browser, Host, IdentityProvider, Program, Redis, STORE_KEY, User, eventually,
+    redacted,
     remote::{RecordedRequest, json_text, reply},
     text_of,
 };
@@ -239,7 +240,7 @@ async fn person_without_permission_cannot_log_in() {
     let authority = Authority::start().await;
     let service = Service::with_settings(authority, json!({"groups": {"staff": {}}})).await;
     let page = service.browser("ada").await.visit(&format!("{PUBLIC}/login/to/g")).await;
-    assert!(page.status == 400 && page.text.contains("you may not use this service"), "{page:?}");
+    assert!(page.status == 400 && page.text.contains("that you may log in to"), "{page:?}");
     assert_eq!(service.authority.remote.requests().len(), 0);
 }
 
@@ -369,4 +370,46 @@ async fn code_of_another_provider_is_not_exchanged() {
     assert_eq!(service.provider.exchanges(), 0);
     let page = browser.visit(&format!("{returned}&iss={}", service.provider.issuer())).await;
     assert_eq!(page.status, 200, "{page:?}");
+}
+
+#[tokio::test]
+async fn login_that_outlasts_its_server_is_not_kept() {
+    let service = Service::start().await;
+    let mut browser = service.browser("ada").await;
+    let at_done = |address: &str| address.starts_with(&format!("{PUBLIC}/login/done"));
+    let begun = browser.visit_until(&format!("{PUBLIC}/login/to/g"), at_done).await;
+    let mut config = config(&service.provider, &service.authority);
+    config["mcpServers"]["g"]["login"] = json!("service");
+    std::fs::write(service.user.home.path().join("dormouse.json"), config.to_string()).unwrap();
+    eventually("it is read again", || !service.program.reloads().is_empty()).await;
+    let page = browser.visit(begun.way.last().unwrap()).await;
+    assert!(page.status == 400 && page.text.contains("has changed"), "{page:?}");
+    assert_eq!(service.authority.token_requests().len(), 0);
+}
+
+#[tokio::test]
+async fn resource_of_a_server_outside_of_the_profile_is_not_read() {
+    let settings = json!({
+        "groups": {"all": {}, "some": {"profiles": ["some"]}},
+        "profiles": {"some": {"servers": {}}},
+    });
+    let service = Service::with_settings(with_accounts().await, settings).await;
+    let member = |group: &str| {
+        service.provider.token(&json!({"sub": "ada", "scope": "mcp", "groups": [group]}))
+    };
+    service.provider.sign_in_with("ada", &json!({"groups": ["all"]}));
+    let mut browser = Browser::of_service(PUBLIC, &service.program.url("").await);
+    assert_eq!(browser.visit(&format!("{PUBLIC}/login/to/g")).await.status, 200);
+    let url = service.program.url("/mcp").await;
+    let mut of_all =
+        Host::over_http(&url, &[("authorization", &format!("Bearer {}", member("all")))]);
+    of_all.initialize(json!({})).await;
+    assert_eq!(of_all.use_g().await, "ordinary");
+    let bearer = format!("Bearer {}", member("some"));
+    let mut of_some = Host::over_http(&url, &[("authorization", &bearer)]);
+    of_some.initialize(json!({})).await;
+    for uri in ["account://canary-access-1", "account://unlisted"] {
+        let read = of_some.ask("resources/read", json!({"uri": uri})).await;
+        assert!(read.get("error").is_some(), "{read}");
+    }
 }

@@ -1,10 +1,14 @@
 //! dormouse as a service: TLS, HTTP/2, threads, sockets of systemd, and its end.
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    process::Command,
+};
 
 use crate::support::{
     Host, PATIENCE, Program, Proxy, Server, TestCertificate, dormouse, free_port, not_tested,
@@ -231,4 +235,33 @@ async fn request_that_outlasts_the_drain_timeout_gets_an_error() {
     program.signal(Signal::SIGTERM);
     assert_eq!(program.exit().await, Some(0));
     assert_eq!(host.answer(id).await["error"]["code"], -32800);
+}
+
+#[tokio::test]
+async fn accepted_connections_are_answered_when_the_socket_closes() {
+    let mut program = Proxy::with([Server::lazy("s")]).start_http();
+    let address = program.url("").await.trim_start_matches("http://").to_owned();
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        let address = address.clone();
+        clients.push(tokio::spawn(async move {
+            let mut answered = 0_u32;
+            // A connection that is refused has cost nothing; any other one has to be answered.
+            while let Ok(mut connection) = TcpStream::connect(&address).await {
+                let asked = connection.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await;
+                asked.expect("the connection was accepted");
+                let mut answer = String::new();
+                connection.read_to_string(&mut answer).await.expect("it is not reset");
+                assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+                answered += 1;
+            }
+            answered
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    program.signal(Signal::SIGTERM);
+    assert_eq!(program.exit().await, Some(0));
+    for client in clients {
+        assert!(client.await.expect("each connection was answered") > 0);
+    }
 }

@@ -1,10 +1,9 @@
 //! The process that serves the page, and the routes of the page for a process that serves HTTP.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use axum::Router;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -22,7 +21,7 @@ use crate::{
         signals::cancel_when_asked, state_stores::StateStores,
     },
     config::ConfigFile,
-    downstream::http::serve_connections,
+    downstream::http::{ListeningSocket, serve_connections},
 };
 
 pub(in crate::cli) fn run(options: &Options, typed: &UiArguments) -> anyhow::Result<ExitCode> {
@@ -64,11 +63,11 @@ async fn serve(
     view: Arc<ConfigView>,
     logins: Arc<PageLogins>,
 ) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(("127.0.0.1", typed.port)).await;
+    let listener = ListeningSocket::bind((Ipv4Addr::LOCALHOST, typed.port).into()).await;
     let listener =
         listener.with_context(|| format!("cannot listen on 127.0.0.1:{}", typed.port))?;
     let (entrance, ticket) = Entrance::with_ticket();
-    let address = format!("http://{}{OPEN_PATH}{ticket}", listener.local_addr()?);
+    let address = format!("http://{}{OPEN_PATH}{ticket}", listener.address()?);
     let address = Url::parse(&address)?;
     let stop = CancellationToken::new();
     let _signals = cancel_when_asked(stop.clone(), false);

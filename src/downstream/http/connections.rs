@@ -25,7 +25,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{either::Either, sync::CancellationToken, task::TaskTracker};
@@ -33,6 +33,7 @@ use tower_service::Service as _;
 
 use super::{
     http_version::{ConnectionVersion, with_host_header},
+    listening_socket::ListeningSocket,
     paths::is_health_check,
 };
 use crate::base::Lock;
@@ -44,8 +45,6 @@ const MAX_STREAMS: u32 = 200;
 /// Time in which a connection that was just opened may send its first request when dormouse ends.
 /// Another replica that forwards a request may be busy.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of connections that are accepted when dormouse has been asked to end.
-const MAX_LAST_CONNECTIONS: usize = 1024;
 /// Delay after connections could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Limit of connections, however many file descriptors are available.
@@ -58,7 +57,7 @@ const MAX_SURPLUS_CONNECTIONS: usize = 16;
 /// Serves connections until `stop` is cancelled, then completes the requests in progress. `tls`:
 /// the side of dormouse in TLS; `None` if hosts connect without it.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    socket: ListeningSocket,
     tls: Option<TlsAcceptor>,
     router: Router,
     stop: CancellationToken,
@@ -76,11 +75,11 @@ pub(crate) async fn serve(
     let mut is_failing = false;
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = socket.accept() => accepted,
             () = stop.cancelled() => break,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok(stream) => {
                 is_failing = false;
                 begin(stream);
             }
@@ -95,25 +94,9 @@ pub(crate) async fn serve(
             }
         }
     }
-    last_connections(listener).into_iter().for_each(begin);
+    socket.close().await.into_iter().for_each(begin);
     tasks.close();
     tasks.wait().await;
-}
-
-/// Closes the socket, and returns the connections that the system has accepted already: their hosts
-/// would not know whether a request was read. From now on, hosts are refused, and a balancer asks
-/// another replica.
-fn last_connections(listener: TcpListener) -> Vec<TcpStream> {
-    // The runtime only knows of those that it was told of.
-    let Ok(listener) = listener.into_std() else { return Vec::new() };
-    let waiting = std::iter::from_fn(|| listener.accept().ok()).take(MAX_LAST_CONNECTIONS);
-    let waiting: Vec<_> = waiting.map(|(stream, _)| stream).collect();
-    drop(listener);
-    let adopted = waiting.into_iter().map(|stream| {
-        stream.set_nonblocking(true)?;
-        TcpStream::from_std(stream)
-    });
-    adopted.filter_map(Result::ok).collect()
 }
 
 fn is_connection_error(error: &io::Error) -> bool {

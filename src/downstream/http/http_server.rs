@@ -1,9 +1,8 @@
 //! Serves hosts and operators over HTTP, from the start to the end.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::Router;
-use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     connections,
     front::HttpFront,
     guard::{Guard, GuardState, HttpAccess, RefusalLog},
+    listening_socket::ListeningSocket,
     person_login_steps::PersonLogins,
     root_paths::with_servers_at_root,
     routes::router,
@@ -35,14 +35,6 @@ pub(crate) struct HttpRoutes {
     pub certificate: Option<Arc<Certificate>>,
 }
 
-/// Listens on an address.
-///
-/// # Errors
-/// When the address cannot be used.
-pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
-}
-
 /// Serves hosts, and the API to operators, until `stop` is cancelled; then answers the requests in
 /// flight.
 ///
@@ -51,13 +43,13 @@ pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// retries.
 pub(crate) async fn serve(
     fleet: Arc<Fleet>,
-    listener: TcpListener,
+    socket: ListeningSocket,
     routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let HttpRoutes { access, api, serves_at_root, replicas, person_logins, certificate } = routes;
     let drain_timeout = fleet.settings().http.listening.drain_timeout;
-    let address = listener.local_addr()?;
+    let address = socket.address()?;
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
@@ -82,7 +74,7 @@ pub(crate) async fn serve(
     };
     let mut serving = tokio::spawn({
         let stop = stop.clone();
-        async move { tokio::join!(connections::serve(listener, tls, app, stop), stopping) }
+        async move { tokio::join!(connections::serve(socket, tls, app, stop), stopping) }
     });
     let served = tokio::select! {
         served = &mut serving => served.map(|_| ()),

@@ -14,7 +14,7 @@ use crate::{
     config::{PermittedProfiles, ProfileName},
     identity::Person,
     protocol::method,
-    proxy::Endpoint,
+    proxy::{Endpoint, EndpointChoice},
     wire::Message,
 };
 
@@ -50,9 +50,17 @@ pub(super) fn may_use(front: &HttpFront, sender: &Sender, endpoint: &Endpoint) -
     permitted.is_ok_and(|profile| profile == endpoint.profile)
 }
 
-/// Returns whether a person may use anything at all.
-pub(super) fn may_use_service(front: &HttpFront, person: &Person) -> bool {
-    permitted_profile(front, person, None).is_ok()
+/// Returns whether a profile that a person may choose has a server.
+pub(super) fn may_use_server(front: &HttpFront, person: &Person, server: &str) -> bool {
+    let has_server = |profile: ProfileName| {
+        let choice = EndpointChoice { surface: None, profile: Some(profile) };
+        front.fleet.endpoint_of(server, choice).is_some()
+    };
+    match front.fleet.settings().profiles_of(&person.groups) {
+        PermittedProfiles::Any => true,
+        PermittedProfiles::None => false,
+        PermittedProfiles::These(permitted) => permitted.into_iter().any(has_server),
+    }
 }
 
 /// Counts the calls of tools and the bytes of a person's request.

@@ -22,7 +22,7 @@ use url::Url;
 
 use super::{
     front::HttpFront,
-    permissions::may_use_service,
+    permissions::may_use_server,
     person_login_steps::{BegunLogin, BegunSignIn, PersonLogins},
     placement::answer_at_replica_of,
 };
@@ -145,12 +145,9 @@ async fn identified(
             return failed("the identity provider did not tell who you are");
         }
     };
-    if !may_use_service(&front, &person) {
-        return failed("you may not use this service");
-    }
     let config = front.fleet.operator().server_with_logins_of_people(&begun.server);
-    let Some(config) = config else {
-        return failed("there is no server of this name to log in to");
+    let Some(config) = config.filter(|_| may_use_server(&front, &person, &begun.server)) else {
+        return failed("there is no server of this name that you may log in to");
     };
     let owner = LoginOwner(person.fingerprint());
     match pages.logins.begin(&pages.auth, &config, owner).await {
@@ -178,7 +175,8 @@ async fn done(
         return answer;
     }
     let expired = AppendHeaders([(header::SET_COOKIE, pages.expired_cookie(id))]);
-    (expired, pages.logins.complete(id, request.uri().query()).await).into_response()
+    let present = |name: &str| front.fleet.operator().server_with_logins_of_people(name);
+    (expired, pages.logins.complete(id, request.uri().query(), present).await).into_response()
 }
 
 fn redirect_uri(pages: &PersonLogins, issuer: &str) -> Url {

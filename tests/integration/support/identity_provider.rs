@@ -25,7 +25,7 @@ pub struct IdentityProvider {
     /// The answers about opaque tokens.
     known: Arc<Mutex<Value>>,
     /// The person who has signed in with a browser.
-    signed_in: Arc<Mutex<String>>,
+    signed_in: Arc<Mutex<Value>>,
 }
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl IdentityProvider {
     pub async fn start() -> Self {
         let keys: Arc<Mutex<Vec<SigningKey>>> = Arc::new(Mutex::new(vec![SigningKey::new("1")]));
         let known = Arc::new(Mutex::new(json!({})));
-        let signed_in: Arc<Mutex<String>> = Arc::default();
+        let signed_in: Arc<Mutex<Value>> = Arc::default();
         let (published, told, present) = (keys.clone(), known.clone(), signed_in.clone());
         let remote = Remote::start(move |asked: RecordedRequest| {
             let answer = match asked.path.as_str() {
@@ -57,7 +57,14 @@ impl IdentityProvider {
 
     /// Has a person sign in: the next browser is theirs.
     pub fn sign_in(&self, person: &str) {
-        person.clone_into(&mut self.signed_in.lock().unwrap());
+        self.sign_in_with(person, &json!({}));
+    }
+
+    /// As [`sign_in`](Self::sign_in), with more claims in the token.
+    pub fn sign_in_with(&self, person: &str, claims: &Value) {
+        let mut all = claims.clone();
+        all["sub"] = json!(person);
+        *self.signed_in.lock().unwrap() = all;
     }
 
     /// Replaces the key that signs. The former one is not published any more.
@@ -169,7 +176,7 @@ fn answer(
 }
 
 /// Sends a browser back with a code, which tells the person and the challenge.
-fn authorize(asked: &RecordedRequest, person: &str) -> Response {
+fn authorize(asked: &RecordedRequest, person: &Value) -> Response {
     let wanted = super::form(&asked.query);
     let is_valid = wanted["client_id"] == "dormouse"
         && wanted["response_type"] == "code"
@@ -177,7 +184,9 @@ fn authorize(asked: &RecordedRequest, person: &str) -> Response {
         && wanted["resource"] == "https://mcp.example.com/mcp";
     assert!(is_valid, "{wanted:?}");
     let mut back = url::Url::parse(&wanted["redirect_uri"]).unwrap();
-    let code = format!("{person} {} {}", wanted["code_challenge"], wanted["scope"]);
+    let mut claims = person.clone();
+    claims["scope"] = json!(wanted["scope"]);
+    let code = format!("{} {claims}", wanted["code_challenge"]);
     back.query_pairs_mut().extend_pairs([("code", code.as_str()), ("state", &wanted["state"])]);
     (StatusCode::FOUND, [(header::LOCATION, back.to_string())]).into_response()
 }
@@ -185,9 +194,8 @@ fn authorize(asked: &RecordedRequest, person: &str) -> Response {
 /// Exchanges such a code.
 fn give_token(asked: &RecordedRequest, keys: &Mutex<Vec<SigningKey>>) -> Response {
     let form = super::form(&asked.body);
-    let mut code = form["code"].split(' ');
-    let (person, challenge) = (code.next().unwrap(), code.next().unwrap());
-    let scope = code.next().unwrap();
+    let (challenge, claims) = form["code"].split_once(' ').unwrap();
+    let claims: Value = serde_json::from_str(claims).unwrap();
     let verifier = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&form["code_verifier"]));
     // Of "dormouse" and "canary secret".
     let is_client = asked.header("authorization") == Some("Basic ZG9ybW91c2U6Y2FuYXJ5K3NlY3JldA==");
@@ -198,6 +206,6 @@ fn give_token(asked: &RecordedRequest, keys: &Mutex<Vec<SigningKey>>) -> Respons
     let origin = format!("http://{}", asked.header("host").expect("a host"));
     let key = keys.lock().unwrap()[0].clone();
     let header = json!({"alg": "ES256", "kid": key.id});
-    let token = key.token(&origin, &header, &json!({"sub": person, "scope": scope}));
+    let token = key.token(&origin, &header, &claims);
     json_text(&json!({"access_token": token, "token_type": "Bearer"}).to_string())
 }
