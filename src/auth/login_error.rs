@@ -20,7 +20,8 @@ pub(crate) enum LoginError {
     #[error("server {0:?} uses \"grant\": \"client_credentials\": no user has to log in")]
     ForMachines(String),
     #[error(
-        "people cannot log in before the service is started with publicUrl and with issuers that have a clientId"
+        "people cannot log in before the service is started with publicUrl, and with a clientId \
+            for each of the issuers"
     )]
     NoPublicAddress,
     #[error("too many people are logging in; try again in some minutes")]

@@ -7,8 +7,8 @@ use crate::wire::credentials::{
     Authorization, Challenge, CredentialError, CredentialFuture, Credentials,
 };
 
-/// As the [`Authorizer`], but a login at another replica is noticed at the next call only: there may
-/// be many people without a login, and the store would be asked about each every second.
+/// As the [`Authorizer`], but a login at another replica is noticed at the next call only: there
+/// may be many people without a login, and the store would be asked about each every second.
 pub(super) struct PersonCredentials {
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) store: Arc<LoginStore>,

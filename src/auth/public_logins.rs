@@ -126,7 +126,8 @@ impl PublicLogins {
     }
 
     /// Completes a login with the query with which the browser has returned. Returns the page that
-    /// tells the outcome. `present`: the config of a server of this name, if people may log in to it.
+    /// tells the outcome. `present`: the config of a server of this name, if people may log in to
+    /// it.
     pub(crate) async fn complete(
         &self,
         id: &str,

@@ -6,7 +6,7 @@ use std::{io, net::SocketAddr, time::Duration};
 use socket2::{SockFilter, SockRef};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Maximum number of connections in the queue of the socket that are still served when it is closed.
+/// Maximum number of connections in the queue of the socket that are served when it is closed.
 const MAX_LAST_CONNECTIONS: usize = 1024;
 /// Time for the handshakes that have begun when new ones are turned away.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(20);
