@@ -230,37 +230,44 @@ impl Replicas {
         let read: Vec<Arc<Replica>> = read.into_iter().map(Arc::new).collect();
         let now = Instant::now();
         self.missing.lock().clear();
-        let mut unreachable = self.unreachable.lock();
-        unreachable.retain(|mark, beat| read.iter().any(|it| it.mark == *mark && it.beat <= *beat));
+        let is_same =
+            |mark: &str, beat: u64| read.iter().any(|it| it.mark == mark && it.beat <= beat);
+        self.unreachable.lock().retain(|mark, beat| is_same(mark, *beat));
         let mut others = self.others.lock();
         let was = others.len();
         others.retain(|(other, seen)| {
             let is_read = read.iter().any(|it| it.mark == other.mark);
             !is_read && now.duration_since(*seen) < BEAT_TIMEOUT
         });
-        let reachable = read.into_iter().filter(|it| !unreachable.contains_key(&it.mark));
-        others.extend(reachable.map(|it| (it, now)));
+        others.extend(read.into_iter().map(|it| (it, now)));
         if others.len() != was {
             log_count(others.len());
         }
     }
 
+    /// Returns the others that can be connected.
     fn others(&self) -> Vec<Arc<Replica>> {
-        self.others.lock().iter().map(|(other, _)| other.clone()).collect()
+        let unreachable = self.unreachable.lock();
+        let others = self.others.lock();
+        let others = others.iter().filter(|(other, _)| !unreachable.contains_key(&other.mark));
+        others.map(|(other, _)| other.clone()).collect()
     }
 
-    /// Notes that a replica cannot be connected. It is left out until it tells again that it is
-    /// there.
+    /// Notes that a replica cannot be connected. It gets no request until it tells again that it is
+    /// there. It may still answer those that it has, before it ends.
     pub(crate) fn note_unreachable(&self, replica: &Replica) {
         self.unreachable.lock().insert(replica.mark.clone(), replica.beat);
-        self.others.lock().retain(|(other, _)| other.mark != replica.mark);
     }
 
-    /// Returns the first other replica that is there and whose mark fits.
+    /// Returns whether a replica has told lately that it is there.
+    pub(crate) fn is_there(&self, mark: &str) -> bool {
+        self.others.lock().iter().any(|(other, _)| other.mark == mark)
+    }
+
+    /// Returns the first other replica that can be connected and whose mark fits.
     pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Arc<Replica>> {
-        let others = self.others.lock();
-        let mut others = others.iter().map(|(other, _)| other);
-        others.find(|other| other.url.is_some() && fits(&other.mark)).cloned()
+        let others = self.others();
+        others.into_iter().find(|other| other.url.is_some() && fits(&other.mark))
     }
 
     /// Returns the home of a host for which something is kept: the replica that has it, or else one

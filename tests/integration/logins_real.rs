@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Cases, Host, Provider, TerminalAction, User, at_terminal_typing, line_of, redacted, text_of,
+    Browser, Cases, Host, IdentityProvider, Provider, TerminalAction, User, at_terminal_typing,
+    line_of, redacted, text_of,
 };
 
 async fn call(host: &mut Host) -> String {
@@ -182,4 +183,31 @@ async fn logout_ends_the_login_in_every_process() {
     let (_, said) = user.run(&["logout", "g"]).await;
     cases.add("logout again", &said);
     insta::assert_snapshot!(cases);
+}
+
+#[tokio::test]
+async fn person_logs_in_at_a_real_authorization_server() {
+    const PUBLIC: &str = "https://mcp.example.com";
+    let (provider, identities) = (Provider::start(3600).await, IdentityProvider::start().await);
+    let issuer = json!({
+        "issuer": identities.issuer(), "scopes": ["mcp"], "clientId": "dormouse",
+        "clientSecret": "canary secret",
+    });
+    let entry = json!({"url": provider.url, "description": "d", "login": "user"});
+    let config = json!({"publicUrl": PUBLIC, "issuers": [issuer], "mcpServers": {"g": entry}});
+    let user = User::with_config(&config);
+    let program = user.proxy().start_http();
+    let token = identities.token(&json!({"sub": "ada", "scope": "mcp"}));
+    let url = program.url("/mcp").await;
+    let mut host = Host::over_http(&url, &[("authorization", &format!("Bearer {token}"))]);
+    host.initialize(json!({})).await;
+    assert!(call(&mut host).await.contains("open https://mcp.example.com/login/to/g"));
+    identities.sign_in("ada");
+    let mut browser = Browser::of_service(PUBLIC, &program.url("").await);
+    let page = browser.visit(&format!("{PUBLIC}/login/to/g")).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    assert_eq!(call(&mut host).await, "let in");
+    provider.trigger("expire").await;
+    assert_eq!(call(&mut host).await, "let in");
+    assert_eq!((provider.count("registered").await, provider.count("refreshed").await), (1, 1));
 }

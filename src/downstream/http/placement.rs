@@ -99,7 +99,7 @@ async fn forward_while_there(
     request: ReceivedRequest,
 ) -> Result<Response, NotReached> {
     let gone = async {
-        while replicas.find(|other| other == replica.mark).is_some() {
+        while replicas.is_there(&replica.mark) {
             tokio::time::sleep(GONE_CHECK_INTERVAL).await;
         }
     };
