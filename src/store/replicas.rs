@@ -230,9 +230,7 @@ impl Replicas {
         let read: Vec<Arc<Replica>> = read.into_iter().map(Arc::new).collect();
         let now = Instant::now();
         self.missing.lock().clear();
-        let is_same =
-            |mark: &str, beat: u64| read.iter().any(|it| it.mark == mark && it.beat <= beat);
-        self.unreachable.lock().retain(|mark, beat| is_same(mark, *beat));
+        let mut unreachable = self.unreachable.lock();
         let mut others = self.others.lock();
         let was = others.len();
         others.retain(|(other, seen)| {
@@ -240,6 +238,9 @@ impl Replicas {
             !is_read && now.duration_since(*seen) < BEAT_TIMEOUT
         });
         others.extend(read.into_iter().map(|it| (it, now)));
+        unreachable.retain(|mark, beat| {
+            others.iter().any(|(other, _)| other.mark == *mark && other.beat <= *beat)
+        });
         if others.len() != was {
             log_count(others.len());
         }
