@@ -22,7 +22,7 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 pub(super) use states::RequestProgress;
-use states::{ServerStates, States};
+use states::{ServerStates, States, seal_context};
 
 /// Maximum time for a user to answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
@@ -177,7 +177,7 @@ impl Asking {
 
     /// Removes from params what a host has come back with for dormouse.
     pub(super) fn without_answers(&self, caller: &Caller, params: Raw) -> Raw {
-        self.waiting.taken_out_of(caller, params)
+        self.waiting.taken_out_of(|| seal_context(caller), params)
     }
 
     /// Remembers the state in a modern server's result, which its host gives back to the server.

@@ -118,7 +118,7 @@ impl<T> States<T> {
             Some(keys) => {
                 let rest = until.saturating_duration_since(Instant::now());
                 let until = (now_seconds() + rest.as_secs()).to_be_bytes();
-                let context = Binding::of(caller).of_user(caller);
+                let context = seal_context(caller);
                 BASE64_URL_SAFE_NO_PAD.encode(keys.seal(SealUse::RequestState, &context, &until))
             }
             None => random_token::<32>(),
@@ -157,10 +157,11 @@ impl<T> States<T> {
         Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(STATE_GONE)))
     }
 
-    /// Removes the host's answers to dormouse from the params of a request.
-    pub(super) fn taken_out_of(&self, caller: &Caller, params: Raw) -> Raw {
+    /// Removes the host's answers to dormouse from the params of a request. `context`: that in
+    /// which its state was sealed, if it was.
+    pub(super) fn taken_out_of(&self, context: impl FnOnce() -> Vec<u8>, params: Raw) -> Raw {
         match edit::get_str(&params, "requestState") {
-            Some(state) if self.is_ours(&state) || self.is_unsent_elsewhere(caller, &state) => {
+            Some(state) if self.is_ours(&state) || self.is_unsent_elsewhere(context, &state) => {
                 edit::without(&params, &["inputResponses", "requestState"])
             }
             _ => params,
@@ -184,13 +185,12 @@ impl<T> States<T> {
     }
 
     /// Returns whether another replica has asked the host, before any server has got this request.
-    fn is_unsent_elsewhere(&self, caller: &Caller, state: &str) -> bool {
+    fn is_unsent_elsewhere(&self, context: impl FnOnce() -> Vec<u8>, state: &str) -> bool {
         let Some(keys) = &self.keys else { return false };
         let opened = || {
             let (_, token) = state.strip_prefix(STATE_PREFIX)?.split_once('.')?;
             let sealed = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
-            let context = Binding::of(caller).of_user(caller);
-            let until = keys.open(SealUse::RequestState, &context, &sealed)?;
+            let until = keys.open(SealUse::RequestState, &context(), &sealed)?;
             Some(u64::from_be_bytes(until.try_into().ok()?))
         };
         state.len() <= MAX_STATE && opened().is_some_and(|until| until >= now_seconds())
@@ -211,11 +211,11 @@ impl Binding {
         }
         Self { principal: caller.host.principal(), request: digest.finalize().into() }
     }
+}
 
-    /// Returns what another replica knows of the request and its host.
-    fn of_user(&self, caller: &Caller) -> Vec<u8> {
-        [caller.host.user().0.unwrap_or_default(), self.request].concat()
-    }
+/// Returns what all replicas know of a request and its host.
+pub(super) fn seal_context(caller: &Caller) -> Vec<u8> {
+    [caller.host.user().0.unwrap_or_default(), Binding::of(caller).request].concat()
 }
 
 #[cfg(test)]
@@ -235,5 +235,15 @@ mod tests {
         assert!(!check(Era::Modern, "dormouse-old.x"));
         passed.note(&with("dormouse-old.x"));
         assert!(check(Era::Modern, "dormouse-old.x"), "it came from the server");
+    }
+
+    #[test]
+    fn states_of_another_dormouse_are_passed_on() {
+        let states = |mark| States::<()>::new(mark, None);
+        let (ours, theirs) = (states("ours"), states("theirs"));
+        let state = format!("{}x", theirs.prefix);
+        let params = Raw::encode(&json!({"a": 1, "inputResponses": {}, "requestState": state}));
+        assert_eq!(ours.taken_out_of(Vec::new, params.clone()), params);
+        assert_eq!(theirs.taken_out_of(Vec::new, params), Raw::encode(&json!({"a": 1})));
     }
 }
