@@ -93,6 +93,6 @@ pub(crate) use trust::TrustStore;
 pub use trust::place_fingerprint;
 pub(crate) use unavailable::Unavailable;
 pub(crate) use unchanged::Unchanged;
-pub(crate) use urls::is_loopback;
+pub(crate) use urls::{is_loopback, is_secure};
 pub(crate) use user_commands::UserCommands;
 pub(crate) use watch::Watch;

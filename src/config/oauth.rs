@@ -6,7 +6,7 @@ use url::Url;
 use super::{
     Unavailable,
     keys::{Grant, OAuthEntry},
-    urls::{is_auth_server, is_redirect},
+    urls::{is_redirect, is_secure},
 };
 
 /// The settings by which tokens are obtained for a server that demands them. By default everything
@@ -87,7 +87,7 @@ pub(super) fn oauth(entry: OAuthEntry) -> Result<OAuth, Unavailable> {
         url.map(Some).ok_or(Unavailable::BadOAuth(key))
     };
     let redirect_uri = url("redirectUri", entry.redirect_uri, is_redirect)?;
-    let auth_server = url("authServer", entry.auth_server, is_auth_server)?;
+    let auth_server = url("authServer", entry.auth_server, is_secure)?;
     let proof = match (entry.client_secret, entry.private_key) {
         (Some(secret), _) => Some(match secret.strip_prefix(KEYCHAIN) {
             Some(name) => ClientProof::Keychain(name.to_owned()),

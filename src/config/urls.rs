@@ -14,8 +14,8 @@ pub(super) fn is_redirect(url: &Url) -> bool {
     url.scheme() == "http" && is_loopback(url) && url.port().is_some() && url.fragment().is_none()
 }
 
-/// Returns whether a URL can be that of an authorization server.
-pub(super) fn is_auth_server(url: &Url) -> bool {
+/// Returns whether secrets may be sent to a URL: it is https, or on this machine.
+pub(crate) fn is_secure(url: &Url) -> bool {
     url.has_host() && (url.scheme() == "https" || url.scheme() == "http" && is_loopback(url))
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::{Lock, with_causes},
-    config::{IssuerEntry, is_loopback},
+    config::{IssuerEntry, is_secure},
 };
 
 /// Age at which the addresses of a provider are requested again.
@@ -199,8 +199,7 @@ impl KnownMetadata {
 /// Returns an address to which codes and secrets may go: https, or on this machine.
 fn secure(url: Option<&str>) -> Option<Url> {
     let url = Url::parse(url.filter(|url| url.len() <= MAX_ADDRESS_BYTES)?).ok()?;
-    let is_secure = url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url);
-    (is_secure && url.username().is_empty() && url.password().is_none()).then_some(url)
+    (is_secure(&url) && url.username().is_empty() && url.password().is_none()).then_some(url)
 }
 
 fn unavailable(why: impl Into<String>) -> TokenProblem {

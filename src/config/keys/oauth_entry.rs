@@ -8,7 +8,7 @@ use url::Url;
 use super::KeyProblem;
 use crate::config::{
     key_path::Step,
-    urls::{is_auth_server, is_redirect},
+    urls::{is_redirect, is_secure},
 };
 
 /// The way in which dormouse gets tokens for a server (OAuth 2.1).
@@ -68,7 +68,7 @@ impl OAuthEntry {
         }
         for (key, is_valid, expected) in [
             ("redirectUri", is_redirect as fn(&Url) -> bool, REDIRECT),
-            ("authServer", is_auth_server, AUTH_SERVER),
+            ("authServer", is_secure, AUTH_SERVER),
         ] {
             if let Some(text) = written[key].as_str().filter(|text| !text.contains("${"))
                 && !Url::parse(text).is_ok_and(|url| is_valid(&url))

@@ -12,7 +12,7 @@ use super::{
     key_class::{AT_NEXT_START, AT_ONCE},
     unlimited,
 };
-use crate::config::{is_loopback, key_path::Step};
+use crate::config::{key_path::Step, urls::is_secure};
 
 /// The people who may use dormouse over HTTP, and what each of them may use.
 #[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -41,7 +41,7 @@ impl std::fmt::Debug for PeopleSettings {
 impl KeyGroup for PeopleSettings {
     fn problems(&self, _: &Value) -> Vec<KeyProblem> {
         let mut problems = Vec::new();
-        if self.public_url.as_deref().is_some_and(|url| !is_secure(url)) {
+        if self.public_url.as_deref().is_some_and(|url| !may_be_secure(url)) {
             let path = vec![Step::Key("publicUrl".to_owned())];
             problems.push((path, "expected an https URL".to_owned()));
         }
@@ -135,7 +135,7 @@ impl IssuerEntry {
         };
         let mut problems = Vec::new();
         let mut check = |names: &[&str], url: &str| {
-            if !is_secure(url) {
+            if !may_be_secure(url) {
                 problems.push((path(names), "expected an https URL".to_owned()));
             }
         };
@@ -158,13 +158,8 @@ impl IssuerEntry {
     }
 }
 
-/// Returns whether a URL is https, or on this machine.
-fn is_secure(text: &str) -> bool {
-    let is_secure = |url: &Url| match url.scheme() {
-        "https" => url.has_host(),
-        "http" => is_loopback(url),
-        _ => false,
-    };
+/// Returns whether a text is a secure URL. One with variables may be.
+fn may_be_secure(text: &str) -> bool {
     text.contains("${") || Url::parse(text).is_ok_and(|url| is_secure(&url))
 }
 
