@@ -6,14 +6,19 @@ use axum::http::{HeaderMap, Version};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    forwarding::is_forwarded, locality::is_from_this_machine, person_login_steps::PersonLogins,
-    principals::Principals, quotas::Quotas, session_ticket::SessionTicket, sessions::Sessions,
+    forwarding::is_forwarded,
+    locality::is_from_this_machine,
+    person_login_steps::PersonLogins,
+    principals::{HostKey, Principals},
+    quotas::Quotas,
+    session_ticket::SessionTicket,
+    sessions::Sessions,
     token_hash::TokenHash,
 };
 use crate::{
     base::random_token,
     proxy::{Endpoint, Fleet},
-    store::Replicas,
+    store::{HostNumber, Replicas},
     wire::Raw,
 };
 
@@ -66,6 +71,18 @@ impl HttpFront {
         let Some(replicas) = &self.replicas else { return random_token::<24>() };
         let ticket = SessionTicket::new(replicas.mark(), endpoint, params, is_primed);
         ticket.seal(replicas.keys(), token_hash)
+    }
+
+    /// Returns the number by which replicas know a host for which something is kept; `None` without
+    /// other replicas, or if nothing is.
+    pub(super) fn host_number(
+        &self,
+        endpoint: &Endpoint,
+        key: impl FnOnce() -> HostKey,
+    ) -> Option<HostNumber> {
+        let has_replicas = self.replicas.is_some();
+        let is_kept = has_replicas && self.fleet.operator().keeps_state_of_hosts(endpoint);
+        is_kept.then(|| key().number(&self.fleet))
     }
 
     /// Returns whether another replica has forwarded a request with these headers.

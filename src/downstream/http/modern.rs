@@ -48,11 +48,11 @@ pub(super) async fn post(
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let key = HostKey::of(sender, &endpoint, &request);
-    let keeps_state = front.fleet.operator().keeps_state_of_hosts(&endpoint);
+    let number = front.host_number(&endpoint, || key.clone());
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
-    let identity = front.principals.identity(key.clone(), sender, endpoint, is_here);
-    if let Some(replicas) = front.replicas.as_ref().filter(|_| keeps_state) {
-        replicas.keep_host(key.number(&front.fleet));
+    let identity = front.principals.identity(key, sender, endpoint, is_here);
+    if let Some((replicas, number)) = front.replicas.as_ref().zip(number) {
+        replicas.keep_host(number);
     }
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {

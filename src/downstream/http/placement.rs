@@ -169,10 +169,8 @@ impl<'a> Needed<'a> {
             };
             let Some(params) = &request.params else { return Self::Nothing };
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
-            let keeps_state = |it: &&Endpoint| front.fleet.operator().keeps_state_of_hosts(it);
-            let endpoint = endpoint.filter(keeps_state);
-            let host =
-                endpoint.map(|it| HostKey::of(&head.sender, it, request).number(&front.fleet));
+            let key = |it| HostKey::of(&head.sender, it, request);
+            let host = endpoint.and_then(|it| front.host_number(it, || key(it)));
             return Self::Made { params: &params.as_bytes()[..length], host };
         }
         let Some(id) = &head.session else { return Self::Nothing };
