@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct InstanceObserver {
     fleet: Weak<Fleet>,
     instance: Instance,
-    /// The last catalog of the instance.
+    /// The last catalog of the instance, if its resources are not for all hosts.
     last: Lock<Option<Arc<ServerCatalog>>>,
 }
 
@@ -31,8 +31,12 @@ impl InstanceObserver {
         Self { fleet, instance, last: Lock::default() }
     }
 
-    /// Notes the catalog of an instance. Returns whether its resources differ from the last ones.
-    fn has_other_resources(&self, catalog: &Arc<ServerCatalog>) -> bool {
+    /// Returns whether the resources of a catalog are not for all hosts, and differ from the last
+    /// ones.
+    fn has_other_resources(&self, fleet: &Fleet, catalog: &Arc<ServerCatalog>) -> bool {
+        if !personal_resources::has_any(fleet, self.instance.server) {
+            return false;
+        }
         let last = self.last.lock().replace(catalog.clone());
         last.map_or(!catalog.resources.is_empty(), |last| last.resources != catalog.resources)
     }
@@ -63,7 +67,7 @@ impl ServerObserver for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, _| {
             fleet.events.send(Event::CatalogLearned);
-            let has_other_resources = self.has_other_resources(&catalog);
+            let has_other_resources = self.has_other_resources(fleet, &catalog);
             let catalog = personal_resources::without_personal(fleet, self.instance, &catalog);
             publishing::publish_connection(fleet, self.instance, &catalog);
             publishing::publish(fleet, self.instance, audience, |offer| {

@@ -10,7 +10,8 @@ use crate::{
     wire::{Raw, edit},
 };
 
-fn has_personal_resources(fleet: &Fleet, server: ServerId) -> bool {
+/// Returns whether the resources of a server are not for all hosts.
+pub(super) fn has_any(fleet: &Fleet, server: ServerId) -> bool {
     fleet.servers.config(server).connecting.login == LoginHolder::User
 }
 
@@ -20,17 +21,14 @@ pub(super) fn without_personal(
     instance: Instance,
     catalog: &Arc<ServerCatalog>,
 ) -> Arc<ServerCatalog> {
-    if catalog.resources.is_empty() || !has_personal_resources(fleet, instance.server) {
+    if catalog.resources.is_empty() || !has_any(fleet, instance.server) {
         return catalog.clone();
     }
     Arc::new(ServerCatalog { resources: Vec::new(), ..ServerCatalog::clone(catalog) })
 }
 
-/// Notifies the hosts that use an instance of changed resources, if others do not see them.
+/// Notifies the hosts that use an instance of changed resources.
 pub(super) fn announce(fleet: &Fleet, instance: Instance) {
-    if !has_personal_resources(fleet, instance.server) {
-        return;
-    }
     let changes = Changes { resources: true, ..Changes::default() };
     fleet.audience.announce(changes, |host: &dyn Host| {
         fleet.servers.instance(instance.server, host) == instance
@@ -63,8 +61,7 @@ pub(super) fn server_with(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<S
 /// Returns the catalogs of the caller's instances of such servers, as the caller may see them.
 fn catalogs(fleet: &Fleet, caller: &Caller) -> Vec<(ServerId, Arc<ExposedCatalog>)> {
     let snapshot = fleet.board.snapshot_for(&caller.viewer());
-    let live =
-        snapshot.live().filter(|(_, offer, _)| has_personal_resources(fleet, offer.server()));
+    let live = snapshot.live().filter(|(_, offer, _)| has_any(fleet, offer.server()));
     let own = live.filter_map(|(_, offer, _)| {
         let instance = fleet.instance(offer.server(), caller);
         let catalog = fleet.servers.existing(instance)?.catalog()?;
