@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use super::{settings, shared_flags::Options};
 use crate::{
     auth::{Auth, Browser, LoginStore},
-    base::SealingKeys,
     catalog::Cache,
     config::{ConfigFile, Settings, StoreSettings},
     proxy::{RememberedLoads, Storage},
@@ -85,9 +84,9 @@ const SHARED_LOADS: &str = "loaded";
 
 /// Returns the address of the store that several machines share, if the config names one.
 fn address(settings: &StoreSettings) -> anyhow::Result<Option<StoreAddress>> {
-    let StoreSettings { store, store_keys, store_prefix, store_certificates, .. } = settings;
+    let StoreSettings { store, store_prefix, store_certificates, .. } = settings;
     let Some(url) = store.clone() else { return Ok(None) };
-    let keys = SealingKeys::new(store_keys.iter().map(String::as_str));
+    let keys = settings.sealing_keys();
     let keys = keys.context("storeKeys needs a key: run `dormouse store key`")?;
     let read = |path: &std::path::PathBuf| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))

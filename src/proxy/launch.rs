@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::{SealingKeys, new_mark},
+    base::new_mark,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     upstream::{Context, Opener, ProcessServices},
@@ -73,12 +73,10 @@ impl Fleet {
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
         let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
         let mark = new_mark();
-        let keys = settings.store.store_keys.iter().map(String::as_str);
-        let keys = SealingKeys::new(keys).filter(|_| settings.store.store.is_some());
+        let keys = settings.store.sealing_keys();
+        let tasks = TaskTable::new(keys.is_some().then_some(mark.as_str()));
         let asking = Asking::new(&mark, keys, context.tasks.clone(), context.stop.clone());
         let calls = CallState::new(KeptResults::new(&mark));
-        let has_replicas = settings.store.store.is_some();
-        let tasks = TaskTable::new(has_replicas.then_some(mark.as_str()));
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();
             let observe: Observe =

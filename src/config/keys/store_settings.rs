@@ -8,7 +8,10 @@ use serde_json::Value;
 use url::Url;
 
 use super::{KeyGroup, KeyProblem, key_class::AT_NEXT_START};
-use crate::{base::MIN_KEY_BYTES, config::key_path::Step};
+use crate::{
+    base::{MIN_KEY_BYTES, SealingKeys},
+    config::key_path::Step,
+};
 
 /// The settings for a store that several machines share.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -49,6 +52,14 @@ impl Default for StoreSettings {
 impl std::fmt::Debug for StoreSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.fmt_without_secrets("StoreSettings", f)
+    }
+}
+
+impl StoreSettings {
+    /// Returns the keys that all replicas share; `None` without a store or a key.
+    pub(crate) fn sealing_keys(&self) -> Option<SealingKeys> {
+        let keys = SealingKeys::new(self.store_keys.iter().map(String::as_str));
+        keys.filter(|_| self.store.is_some())
     }
 }
 
