@@ -39,6 +39,7 @@ impl Auth {
         let default = Url::parse(DEFAULT_REDIRECT_URI).expect("a constant");
         let wanted = target.oauth.redirect_uri.clone().unwrap_or(default);
         let registered = before.as_ref().and_then(AuthClient::registered_for);
+        // Wider scopes need a new registration.
         let registered = registered.filter(|client| client.may_ask_for(scopes));
         let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri();

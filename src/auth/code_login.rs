@@ -41,7 +41,7 @@ pub(super) struct ReturnPath<'a> {
     pub(super) redirect_uri: &'a Url,
     /// The prefix of the `state` with which the browser returns.
     pub(super) state_prefix: &'a str,
-    /// The client that was registered earlier, with this redirect URI.
+    /// The client that was registered earlier with this redirect URI, if it may request the scopes.
     pub(super) registered: Option<AuthClient>,
     /// The key under which a registration is stored.
     pub(super) registration: LoginKey,
@@ -76,8 +76,6 @@ impl Auth {
         let (store, tasks) = (self.store().clone(), self.tasks().clone());
         let ReturnPath { redirect_uri, state_prefix, registered, registration } = back;
         let redirect_uri = redirect_uri.as_str();
-        // Wider scopes need a new registration.
-        let registered = registered.filter(|client| client.may_ask_for(&scopes));
         let is_kept = registered.is_some();
         let registering = Registration {
             server: &target.remote.url,

@@ -54,7 +54,7 @@ pub(crate) use login_key::LoginOwner;
 pub(crate) use login_page::LoginPage;
 pub(crate) use login_store::LoginStore;
 pub(crate) use public_address::{LOGIN_PATH, PublicAddress};
-pub(crate) use public_logins::{PublicLogins, RETURN_PATH, login_id_in};
+pub(crate) use public_logins::{PublicLogins, RETURN_PATH, RETURN_TIMEOUT, login_id_in};
 pub(crate) use revocation::LogoutOutcome;
 
 use login_target::LoginTarget;

@@ -31,8 +31,8 @@ use crate::{
 /// The path to which browsers return from the authorization server of a server.
 pub(crate) const RETURN_PATH: &str = "/login/done";
 
-/// Maximum time that a browser takes to return from an authorization server.
-const RETURN_TIMEOUT: Duration = Duration::from_mins(10);
+/// Maximum time that a browser takes to return from the page of a login.
+pub(crate) const RETURN_TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum number of logins of one person to one server that wait for a browser.
 const MAX_OPEN_OF_PERSON: usize = 3;
 /// Maximum number of logins that wait for a browser.
@@ -69,6 +69,11 @@ impl PublicLogins {
         Self { address, mark: mark.to_owned(), open: Lock::default() }
     }
 
+    /// Returns the address at which people log in.
+    pub(crate) fn address(&self) -> &PublicAddress {
+        &self.address
+    }
+
     /// Begins the login of a person to a server.
     ///
     /// # Errors
@@ -92,6 +97,8 @@ impl PublicLogins {
         let kept = auth.store().run_for(&registration, LoginStore::read).await.ok().flatten();
         let kept = kept.filter(|kept| kept.facts.issuer == prepared.auth_server.issuer);
         let registered = kept.as_ref().and_then(AuthClient::registered_for);
+        // Wider scopes need a new registration.
+        let registered = registered.filter(|client| client.may_ask_for(&prepared.scopes));
         let id = format!("{}{}", self.mark, random_token::<18>());
         let state_prefix = &format!("{id}.");
         let back = ReturnPath { redirect_uri, state_prefix, registered, registration };

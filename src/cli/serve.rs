@@ -212,12 +212,12 @@ fn open_person_logins(
     }
     let address = PublicAddress::new(resource.public_url.as_deref()?).ok()?;
     auth.serve_at(address.clone());
-    let logins = PublicLogins::new(address.clone(), mark);
+    let logins = PublicLogins::new(address, mark);
     let keys = match replicas {
         Some(replicas) => replicas.keys().clone(),
         None => SealingKeys::new([random_token::<32>().as_str()])?,
     };
-    Some(PersonLogins { resource, address, logins, auth, keys })
+    Some(PersonLogins { resource, logins, auth, keys })
 }
 
 async fn serve_http(

@@ -105,7 +105,7 @@ async fn begin(
 
 /// Lets the person choose their identity provider.
 fn choice(pages: &PersonLogins, server: String, providers: &[&str]) -> Response {
-    let address = pages.address.of_login(&server);
+    let address = pages.logins.address().of_login(&server);
     let choices = providers.iter().enumerate().map(|(position, name)| {
         let mut address = address.clone();
         address.set_query(Some(&format!("provider={position}")));
@@ -180,7 +180,7 @@ async fn done(
 }
 
 fn redirect_uri(pages: &PersonLogins, issuer: &str) -> Url {
-    pages.address.with(&format!("{IDENTIFIED_PATH}/{}", host_of(issuer)))
+    pages.logins.address().with(&format!("{IDENTIFIED_PATH}/{}", host_of(issuer)))
 }
 
 /// Returns the host in the name of an issuer.

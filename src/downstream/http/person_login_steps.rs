@@ -11,19 +11,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::protected_resource::ProtectedResource;
 use crate::{
-    auth::{Auth, PublicAddress, PublicLogins},
+    auth::{Auth, PublicLogins, RETURN_TIMEOUT},
     base::{SealUse, SealingKeys, now_seconds},
 };
 
-/// Time for each of the steps.
-const STEP_TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum length of a sealed cookie.
 const MAX_COOKIE_BYTES: usize = 4096;
 
 /// The dependencies of the pages at which people log in.
 pub(crate) struct PersonLogins {
     pub(crate) resource: Arc<ProtectedResource>,
-    pub(crate) address: PublicAddress,
     pub(crate) logins: PublicLogins,
     pub(crate) auth: Auth,
     /// Seal the cookies. Replicas of a service have the same ones.
@@ -50,19 +47,22 @@ impl PersonLogins {
     /// Returns the cookie that carries a step of a login to the next one. `of`: the random name of
     /// the step.
     pub(super) fn cookie(&self, of: &str, step: &impl Serialize) -> String {
-        let until = now_seconds() + STEP_TIMEOUT.as_secs();
+        let until = now_seconds() + RETURN_TIMEOUT.as_secs();
         let step = serde_json::to_vec(&(until, step)).expect("texts can be encoded");
         let sealed = self.keys.seal(SealUse::LoginStep, of.as_bytes(), &step);
         let sealed = BASE64_URL_SAFE_NO_PAD.encode(sealed);
-        let secure = if self.is_secure() { "; Secure" } else { "" };
-        let (name, age) = (self.cookie_name(of), STEP_TIMEOUT.as_secs());
-        format!("{name}={sealed}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}")
+        self.set_cookie(of, &sealed, RETURN_TIMEOUT)
     }
 
     /// Returns the cookie that removes the one of a step.
     pub(super) fn expired_cookie(&self, of: &str) -> String {
+        self.set_cookie(of, "", Duration::ZERO)
+    }
+
+    fn set_cookie(&self, of: &str, value: &str, age: Duration) -> String {
         let secure = if self.is_secure() { "; Secure" } else { "" };
-        format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}", self.cookie_name(of))
+        let (name, age) = (self.cookie_name(of), age.as_secs());
+        format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}")
     }
 
     /// Opens the cookie of a step that is not too old.
@@ -87,6 +87,6 @@ impl PersonLogins {
     }
 
     fn is_secure(&self) -> bool {
-        self.address.with("").scheme() == "https"
+        self.logins.address().with("").scheme() == "https"
     }
 }

@@ -18,8 +18,7 @@ const UNUSED_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Minimum interval between two searches for unused instances.
 const MIN_REST: Duration = Duration::from_mins(1);
-/// As [`UNUSED_TIMEOUT`], for one that waits for the person to log in: it looks for the login every
-/// second.
+/// As [`UNUSED_TIMEOUT`], for one whose person has not logged in.
 const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The instances with owners. Those of a host end with it, and those of a person after a time
