@@ -192,6 +192,10 @@ impl Parts {
             parts.replicas.push(parts.replica(port, program));
         }
         for replica in &parts.replicas {
+            // One that has not started tells why.
+            replica.url("").await;
+        }
+        for replica in &parts.replicas {
             replica.logged("sees 2 other replicas").await;
         }
         Some(parts)
@@ -241,11 +245,11 @@ impl Parts {
     }
 }
 
-fn start_hosts(nginx: &Balancer) -> (Arc<Ledger>, Vec<JoinHandle<()>>) {
+fn start_hosts(balancer: &Balancer) -> (Arc<Ledger>, Vec<JoinHandle<()>>) {
     let ledger = Arc::new(Ledger::default());
     let client = http_client();
     let start = |number| {
-        let (url, client, ledger) = (nginx.url("/mcp"), client.clone(), ledger.clone());
+        let (url, client, ledger) = (balancer.url("/mcp"), client.clone(), ledger.clone());
         tokio::spawn(Caller { number, url, client, session: None, ledger }.run())
     };
     let callers = (0..HOSTS).map(start).collect();
@@ -296,6 +300,16 @@ const EARLIER: &str = "DORMOUSE_EARLIER";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_are_replaced_one_by_one_and_no_call_is_lost() {
+    replace_replicas(BalancerKind::Nginx).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_behind_haproxy_are_replaced_and_no_call_is_lost() {
+    replace_replicas(BalancerKind::Haproxy).await;
+}
+
+/// Replaces one replica after the other while hosts call.
+async fn replace_replicas(balancer: BalancerKind) {
     // A service over HTTP has no daemon.
     if by_daemon() {
         return;
@@ -303,8 +317,8 @@ async fn replicas_are_replaced_one_by_one_and_no_call_is_lost() {
     let earlier = std::env::var_os(EARLIER).map(PathBuf::from);
     let Some(mut parts) = Parts::start(earlier.as_deref()).await else { return };
     let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
-    let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
-    let (ledger, callers) = start_hosts(&nginx);
+    let Some(balancer) = Balancer::start(balancer, &addresses).await else { return };
+    let (ledger, callers) = start_hosts(&balancer);
     ledger.more(1000).await;
     for replica in [0, 1, 2] {
         parts.replicas[replica].signal(Signal::SIGTERM);
@@ -335,7 +349,7 @@ async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
     let expiring = AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             tokio::time::sleep(TOKEN_LIFETIME).await;
-            authority.expire_tokens();
+            authority.expire_used_tokens();
         }
     }));
     break_everything(&mut parts, &ledger).await;

@@ -1,7 +1,7 @@
 //! An authorization server together with the server that it guards, controlled by the test.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -35,6 +35,8 @@ struct State {
     needed_scopes: Vec<String>,
     /// The scopes of each valid access token.
     valid: HashMap<String, Vec<String>>,
+    /// The access tokens that were accepted at least once.
+    used: HashSet<String>,
     refreshable: Vec<String>,
     /// The requested scopes of each authorization code.
     codes: HashMap<String, Vec<String>>,
@@ -81,6 +83,7 @@ impl Authority {
             token_members: json!({"expires_in": 3600}),
             needed_scopes: Vec::new(),
             valid: HashMap::new(),
+            used: HashSet::new(),
             refreshable: Vec::new(),
             codes: HashMap::new(),
             tokens_given: 0,
@@ -143,6 +146,12 @@ impl Authority {
     /// Invalidates all access tokens; refresh tokens stay valid.
     pub fn expire_tokens(&self) {
         lock(&self.state).valid.clear();
+    }
+
+    /// Invalidates the access tokens that have been used.
+    pub fn expire_used_tokens(&self) {
+        let State { valid, used, .. } = &mut *lock(&self.state);
+        valid.retain(|token, _| !used.contains(token));
     }
 
     /// Invalidates all access tokens, and answers token requests with an error that repeats them.
@@ -244,7 +253,7 @@ impl State {
     }
 
     /// Rejects requests without a valid token, and tool calls without the required scopes.
-    fn guard(&self, asked: &RecordedRequest, origin: &str) -> Option<Response> {
+    fn guard(&mut self, asked: &RecordedRequest, origin: &str) -> Option<Response> {
         let shown = asked.header("authorization").unwrap_or_default();
         let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
         if self.behaviour == Behaviour::GuardsOnlyCalls && asked.method_name() != "tools/call" {
@@ -257,6 +266,7 @@ impl State {
             let headers = [(header::WWW_AUTHENTICATE, challenge)];
             return Some((StatusCode::UNAUTHORIZED, headers).into_response());
         };
+        self.used.insert(token.to_owned());
         let lacks = self.needed_scopes.iter().any(|needed| !scopes.contains(needed));
         if asked.method_name() == "tools/call" && lacks {
             let challenge = format!(

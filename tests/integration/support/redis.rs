@@ -2,8 +2,10 @@
 
 use std::{
     net::TcpListener,
+    ops::Range,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use serde_json::{Value, json};
@@ -126,8 +128,18 @@ pub(super) fn libraries() -> String {
     ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(of).join(":")
 }
 
-/// Returns a port that nothing listens on now.
+/// The ports of programs that cannot choose one themselves. The system chooses higher ones: it
+/// would give a port that is free now to the next connection.
+const PORTS: Range<u32> = 10_000..30_000;
+
+/// Returns a port that nothing listens on now, and that no other test gets soon.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
-    listener.local_addr().expect("it listens").port()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Each test is a process, and few of them need more ports than this.
+    let first = std::process::id().wrapping_mul(16);
+    let next = || first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+    let port = || u16::try_from(PORTS.start + next() % (PORTS.end - PORTS.start));
+    let mut ports = std::iter::repeat_with(|| port().expect("all of them fit"));
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).expect("the ports have no end")
 }
