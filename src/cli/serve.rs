@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::task::JoinHandle;
+use tokio::{sync::broadcast::error::RecvError, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -23,8 +23,8 @@ use crate::{
         only_host::{self, HostLink},
     },
     identity::Issuers,
-    proxy::Fleet,
-    store::{Replicas, SharedStores},
+    proxy::{Event, Fleet},
+    store::{Occasion, Replicas, SharedStores},
     upstream::ProcessServices,
     wire::HostStreams,
 };
@@ -117,8 +117,8 @@ async fn serve(
     };
     let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
-            let replicas = replicas_of(&shared, &fleet, listener.address()?);
-            let telling = join(replicas.clone(), fleet.clone(), stop.clone()).await;
+            let address = listener.address()?;
+            let (replicas, telling) = join(&shared, &fleet, address, stop.clone()).await;
             (Some(replicas), Some(telling))
         }
         _ => (None, None),
@@ -161,15 +161,44 @@ async fn serve(
 /// Learns which replicas there are, if the store can tell, and starts the task that tells them of
 /// this one.
 async fn join(
-    replicas: Arc<Replicas>,
-    fleet: Arc<Fleet>,
+    shared: &SharedStores,
+    fleet: &Arc<Fleet>,
+    address: SocketAddr,
     stop: CancellationToken,
-) -> JoinHandle<()> {
-    replicas.clone().tell(Vec::new()).await;
-    let adopting = fleet.clone();
-    let loads = move || fleet.operator().loads_for_all();
-    let adopt = move |names: &[String]| adopting.operator().adopt_loads(names);
-    tokio::spawn(replicas.run(loads, adopt, stop))
+) -> (Arc<Replicas>, JoinHandle<()>) {
+    let replicas = replicas_of(shared, fleet, address);
+    replicas.clone().tell(Vec::new(), Occasion::Regular).await;
+    let (joined, fleet) = (replicas.clone(), fleet.clone());
+    let telling = tokio::spawn(async move {
+        let loads = || fleet.operator().loads_for_all();
+        let adopt = |names: &[String]| fleet.operator().adopt_loads(names);
+        let telling = replicas.clone().run(loads, adopt, stop.clone());
+        tokio::join!(telling, stop.run_until_cancelled(tell_of_loads(&replicas, &fleet)));
+    });
+    (joined, telling)
+}
+
+/// Announces a load when the catalog of its server is stored, so that other replicas can list the
+/// tools without connecting the server.
+async fn tell_of_loads(replicas: &Replicas, fleet: &Fleet) {
+    let mut events = fleet.operator().events();
+    let mut told = Vec::new();
+    loop {
+        match events.recv().await {
+            // A missed event may have been a load.
+            Ok(Event::CatalogStored) | Err(RecvError::Lagged(_)) => {}
+            Ok(_) => continue,
+            Err(RecvError::Closed) => return,
+        }
+        let loads = fleet.operator().loads_for_all();
+        if loads != told {
+            let known = replicas.loads_of_others();
+            if loads.iter().any(|load| !known.contains(load)) {
+                replicas.tell_soon();
+            }
+            told = loads;
+        }
+    }
 }
 
 /// Returns the replicas that share a store, of which this process is one.

@@ -54,7 +54,8 @@ impl StateStores {
             let name = if stores.shared.is_some() { SHARED_LOADS } else { &file.fingerprint() };
             RememberedLoads::new(stores.loads.clone(), name.to_owned())
         };
-        Storage { catalogs: self.catalogs(), loads: config.map(loads) }
+        let hosts = stores.shared.as_ref().map(SharedStores::hosts);
+        Storage { catalogs: self.catalogs(), loads: config.map(loads), hosts }
     }
 
     /// Returns the logins. `config` is the config of their servers; errors name the command that

@@ -40,6 +40,8 @@ impl Fleet {
 
     /// Ends everything that belongs to this principal alone.
     pub(crate) fn end_instances_of(&self, owner: Principal) {
+        // A record that is stored from now on would be empty.
+        self.memory.hosts.forget(owner);
         self.board.forget(owner);
         large_results::discard(self, self.calls.results.forget(owner));
         self.calls.consents.forget(owner);

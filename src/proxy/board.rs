@@ -194,7 +194,7 @@ impl Board {
     }
 
     /// Notes that a host has loaded an offer, which other hosts may have loaded before. Returns the
-    /// lists that this changes for the host alone.
+    /// lists that this changes for the host alone; `None` if the load is not new to the host alone.
     pub(super) fn load(&self, principal: Principal, offer: OfferId) -> Option<Changes> {
         if !self.loads.add(principal, offer) {
             return None;
@@ -203,7 +203,7 @@ impl Board {
             Some(Presence::Live { exposed, origin: LoadOrigin::HostsRequest }) => {
                 Some(exposed.catalog.brings())
             }
-            _ => None,
+            _ => Some(Changes::default()),
         }
     }
 
@@ -215,6 +215,15 @@ impl Board {
     /// Notes that a result was cut for a host. Returns whether it is the first.
     pub(super) fn note_cut(&self, principal: Principal) -> bool {
         self.cut_results.note(principal)
+    }
+
+    /// Returns the names of the offers that a principal has loaded for itself, and whether a result
+    /// was cut for it.
+    pub(super) fn kept_of(&self, principal: Principal) -> (BTreeSet<String>, bool) {
+        let (snapshot, loaded) = (self.snapshot(), self.loads.of(principal).unwrap_or_default());
+        let offers = loaded.iter().filter_map(|offer| snapshot.offer(*offer));
+        let names = offers.map(|offer| offer.name.clone()).collect();
+        (names, self.cut_results.has(principal))
     }
 
     /// Forgets the loads and reads of a principal that has ended.

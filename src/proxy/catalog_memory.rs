@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::remembered_loads::RememberedLoads;
 use crate::{
     base::Lock,
     catalog::{
@@ -43,10 +42,8 @@ impl KeyedServer {
 }
 
 /// The catalogs on disk, read and written for the servers of the config, and what is kept with
-/// them: pins, remembered loads, and the reports about tools that were logged.
+/// them: pins, and the reports about tools that were logged.
 pub(super) struct CatalogMemory {
-    /// The file of remembered loads, if loads are remembered.
-    pub(super) loads: Option<RememberedLoads>,
     /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
     keys: Lock<HashMap<ServerId, Arc<KeyedServer>>>,
@@ -61,9 +58,9 @@ pub(super) struct CatalogMemory {
 }
 
 impl CatalogMemory {
-    pub(super) fn new(cache: Option<Cache>, loads: Option<RememberedLoads>) -> Self {
+    pub(super) fn new(cache: Option<Cache>) -> Self {
         let (keys, kept, pins, seeds, reported) = Default::default();
-        Self { loads, cache, keys, kept, pins, seeds, reported }
+        Self { cache, keys, kept, pins, seeds, reported }
     }
 
     /// Begins to keep a server, under the key of its present config.
@@ -244,8 +241,7 @@ mod tests {
     fn catalog_is_written_after_the_write_of_an_older_one_has_failed() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("catalogs");
-        let memory =
-            CatalogMemory::new(Some(Cache::new(Arc::new(FileStore::new(&directory)))), None);
+        let memory = CatalogMemory::new(Some(Cache::new(Arc::new(FileStore::new(&directory)))));
         let config = parse_config(r#"{"mcpServers": {"s": {"command": "s"}}}"#).servers.remove(0);
         let server = ServerId(0);
         memory.adopt(server, &Arc::new(config));

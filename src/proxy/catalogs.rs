@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
+use super::{Event, Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
     base::run_blocking,
     catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
@@ -22,14 +22,14 @@ pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
 }
 
 fn reread_pins(fleet: &Fleet, server: ServerId) {
-    fleet.catalog_memory.reread_pins(server);
+    fleet.memory.catalogs.reread_pins(server);
     expose_again(fleet, server);
 }
 
 fn expose_again(fleet: &Fleet, server: ServerId) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
     let known = snapshot.offers_of(server).filter_map(|(_, offer)| {
-        Some((offer.id, fleet.catalog_memory.expose(offer, &offer.known.as_ref()?.whole)))
+        Some((offer.id, fleet.memory.catalogs.expose(offer, &offer.known.as_ref()?.whole)))
     });
     let known: Vec<_> = known.collect();
     if !known.is_empty() {
@@ -37,7 +37,7 @@ fn expose_again(fleet: &Fleet, server: ServerId) {
     }
     publishing::publish(fleet, roster.shared(server), ChangeAudience::All, |offer| {
         let Presence::Live { exposed, origin } = &offer.presence else { return None };
-        let exposed = fleet.catalog_memory.expose(offer, &exposed.whole);
+        let exposed = fleet.memory.catalogs.expose(offer, &exposed.whole);
         Some(Presence::Live { exposed, origin: *origin })
     });
 }
@@ -46,10 +46,11 @@ fn expose_again(fleet: &Fleet, server: ServerId) {
 pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
     let server = instance.server;
     let is_whole = fleet.context.reads_lists;
-    if !is_whole
-        || !fleet.servers.is_current(instance)
-        || !fleet.catalog_memory.is_news(server, catalog)
-    {
+    if !is_whole || !fleet.servers.is_current(instance) {
+        return;
+    }
+    if !fleet.memory.catalogs.is_news(server, catalog) {
+        fleet.events.send(Event::CatalogStored);
         return;
     }
     let (weak, catalog) = (fleet.this.clone(), catalog.clone());
@@ -58,15 +59,17 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
             return;
         };
         report_hidden(&fleet, server, &catalog);
-        fleet.catalog_memory.note_hung(server, false);
+        fleet.memory.catalogs.note_hung(server, false);
         let config = fleet.servers.config(server);
         let Some(changed) =
-            fleet.catalog_memory.write(server, &config.name, &catalog.discovery.declared)
+            fleet.memory.catalogs.write(server, &config.name, &catalog.discovery.declared)
         else {
             return;
         };
+        fleet.events.send(Event::CatalogStored);
         if config.settings.pin != Pin::Off {
-            let suspicious = fleet.catalog_memory.suspicious(server, config.settings.pin, &catalog);
+            let suspicious =
+                fleet.memory.catalogs.suspicious(server, config.settings.pin, &catalog);
             report_changed(&fleet, server, &suspicious);
         }
         if config.settings.pin == Pin::Block && !changed.is_empty() {
@@ -90,7 +93,7 @@ fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
         );
     }
     for tool in changed.iter().take(MAX_REPORTED) {
-        if fleet.catalog_memory.is_first_report(server, format!("changed {tool}")) {
+        if fleet.memory.catalogs.is_first_report(server, format!("changed {tool}")) {
             tracing::warn!(
                 server = config.name,
                 tool,
@@ -104,7 +107,7 @@ fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
 
 fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
     for (place, hidden) in hidden_characters(catalog) {
-        if fleet.catalog_memory.is_first_report(server, format!("hidden {place}")) {
+        if fleet.memory.catalogs.is_first_report(server, format!("hidden {place}")) {
             let server = &fleet.servers.config(server).name;
             let character = format!("U+{:04X}", u32::from(hidden));
             tracing::warn!(
@@ -120,7 +123,7 @@ fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
 /// Returns what an instance had when it was last connected.
 pub(super) fn recall(fleet: &Fleet, instance: Instance) -> Option<Recalled> {
     let declared = declared(fleet, instance);
-    let record = fleet.catalog_memory.read(instance.server, &declared)?;
+    let record = fleet.memory.catalogs.read(instance.server, &declared)?;
     let is_sufficient = record.covers(&declared);
     let age = record.learned.elapsed().unwrap_or_default();
     Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
@@ -142,10 +145,10 @@ pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     let snapshot = fleet.board.snapshot();
     let mut seeds = Vec::new();
     for (server, _) in hybrid {
-        let Some(catalog) = fleet.catalog_memory.seed(server) else { continue };
+        let Some(catalog) = fleet.memory.catalogs.seed(server) else { continue };
         let offers = snapshot.offers_of(server);
         seeds.extend(
-            offers.map(|(_, offer)| (offer.id, fleet.catalog_memory.expose(offer, &catalog))),
+            offers.map(|(_, offer)| (offer.id, fleet.memory.catalogs.expose(offer, &catalog))),
         );
     }
     publishing::publish_seeds(fleet, seeds);
@@ -171,7 +174,8 @@ pub(super) async fn recall_all(fleet: &Fleet) {
             let Some(Recalled { catalog, .. }) = recall(&owned, roster.shared(server)) else {
                 continue;
             };
-            let exposed = |offer: &&Offer| (offer.id, owned.catalog_memory.expose(offer, &catalog));
+            let exposed =
+                |offer: &&Offer| (offer.id, owned.memory.catalogs.expose(offer, &catalog));
             known.extend(unloaded.iter().map(exposed));
         }
         publishing::publish_recalled(&owned, &roster, known);
@@ -194,7 +198,7 @@ pub(super) async fn wait_for_first_attempts(fleet: &Fleet) {
     let Some(owned) = fleet.this.upgrade().filter(|_| !hung.is_empty()) else { return };
     fleet.context.tasks.spawn(run_blocking(move || {
         for server in hung {
-            owned.catalog_memory.note_hung(server, true);
+            owned.memory.catalogs.note_hung(server, true);
         }
     }));
 }

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     ServerMoved,
     /// A catalog is new or has changed.
     CatalogLearned,
+    /// The catalog of a server that has been connected is stored.
+    CatalogStored,
     /// Another snapshot is in force.
     Published,
     /// Another config is in force.

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::{
     Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
-    extension_lists::ExtensionLists, in_flight::InFlight, instance::Instance,
-    learned_shapes::LearnedShapes, open_logins::OpenLogins, results::KeptResults,
-    rule_writer::RuleWriter, script_slots::ScriptSlots, servers::Servers, task_table::TaskTable,
+    extension_lists::ExtensionLists, host_memory::HostMemory, in_flight::InFlight,
+    instance::Instance, learned_shapes::LearnedShapes, open_logins::OpenLogins,
+    remembered_loads::RememberedLoads, results::KeptResults, rule_writer::RuleWriter,
+    script_slots::ScriptSlots, servers::Servers, task_table::TaskTable,
 };
 use crate::{
     catalog::{Offer, OfferId, Presence, ServerId},
@@ -31,8 +32,16 @@ pub(crate) struct Fleet {
     pub(super) asking: Asking,
     pub(super) calls: CallState,
     pub(super) extensions: ExtensionState,
-    pub(super) catalog_memory: CatalogMemory,
+    pub(super) memory: FleetMemory,
     pub(super) events: Events,
+}
+
+/// The state that is also kept in stores.
+pub(super) struct FleetMemory {
+    pub(super) catalogs: CatalogMemory,
+    /// The offers that hosts have loaded, if loads are remembered.
+    pub(super) loads: Option<RememberedLoads>,
+    pub(super) hosts: HostMemory,
 }
 
 /// The state of calls beyond their own tasks.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{
     Caller, Fleet, Host, Viewer,
+    host_recall::{recall_result, store_result},
     reaper::reap,
     results::{Cut, Excerpt, PreviewRules, RemovedResults, URI_PREFIX},
 };
@@ -184,7 +185,7 @@ impl Bounding<'_> {
         let is_listed = rules.form == ReadForm::Listed;
         let principal = self.viewer.principal;
         let cutting = self.fleet.calls.results.cut(principal, rules, result.clone());
-        let Some(Cut { preview, is_kept }) = cutting.await else {
+        let Some(Cut { preview, id }) = cutting.await else {
             return (result, false);
         };
         let withheld = result.len().saturating_sub(preview.len());
@@ -194,7 +195,13 @@ impl Bounding<'_> {
         if let Some(name) = name {
             self.fleet.events.cut_result(name, withheld);
         }
-        let is_new = is_kept && self.fleet.board.note_cut(principal) && is_listed;
+        let Some(id) = id else { return (preview, false) };
+        let is_first = self.fleet.board.note_cut(principal);
+        if is_first {
+            self.fleet.memory.hosts.note_unsaved(principal);
+        }
+        store_result(self.fleet, principal, id);
+        let is_new = is_first && is_listed;
         if is_new {
             let changes = Changes { tools: true, ..Changes::default() };
             self.fleet.audience.announce(changes, |host| host.principal() == principal);
@@ -244,8 +251,7 @@ impl Bounding<'_> {
 
 /// Returns the result of `read_result`.
 pub(super) async fn read_part(fleet: &Fleet, caller: &Caller, id: &str, part: &ResultPart) -> Raw {
-    let reading = fleet.calls.results.read(caller.host.principal(), id, part.clone());
-    match reading.await {
+    match read_kept(fleet, caller, id, part.clone()).await {
         Ok(Excerpt { text, note }) => {
             let texts = [text, note].into_iter().filter(|text| !text.is_empty());
             let content: Vec<_> = texts.map(|text| json!({"type": "text", "text": text})).collect();
@@ -255,12 +261,24 @@ pub(super) async fn read_part(fleet: &Fleet, caller: &Caller, id: &str, part: &R
     }
 }
 
+/// Returns a part of a result that was cut for the host, here or at another replica.
+async fn read_kept(
+    fleet: &Fleet,
+    caller: &Caller,
+    id: &str,
+    part: ResultPart,
+) -> Result<Excerpt, String> {
+    let principal = caller.host.principal();
+    recall_result(fleet, principal, id).await;
+    fleet.calls.results.read(principal, id, part).await
+}
+
 /// Answers a `resources/read` of a kept result; `None` for any other resource.
 pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<Outcome> {
     let name = uri.strip_prefix(URI_PREFIX)?;
     let (id, page) = name.split_once("?page=").unwrap_or((name, "1"));
     let read = match page.parse().map(ResultPart::Page) {
-        Ok(part) => fleet.calls.results.read(caller.host.principal(), id, part).await,
+        Ok(part) => read_kept(fleet, caller, id, part).await,
         Err(_) => Err(format!("{page:?} is not the number of a page")),
     };
     Some(match read {

@@ -14,8 +14,9 @@ use super::{
     catalogs,
     events::Events,
     extension_lists::ExtensionLists,
-    fleet::{CallState, ExtensionState},
-    known_tasks, large_results,
+    fleet::{CallState, ExtensionState, FleetMemory},
+    host_memory::HostMemory,
+    host_recall, known_tasks, large_results,
     observer::InstanceObserver,
     remembered_loads::RememberedLoads,
     results::KeptResults,
@@ -27,6 +28,7 @@ use crate::{
     base::new_mark,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
+    store::HostStores,
     upstream::{Context, Opener, ProcessServices},
 };
 
@@ -36,6 +38,8 @@ pub(crate) struct Storage {
     pub catalogs: Option<Cache>,
     /// The names of loaded servers.
     pub loads: Option<RememberedLoads>,
+    /// The state of hosts, for other replicas.
+    pub hosts: Option<HostStores>,
 }
 
 impl Fleet {
@@ -71,7 +75,8 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let catalog_memory = CatalogMemory::new(storage.catalogs, loads);
+        let hosts = HostMemory::new(storage.hosts);
+        let catalogs = CatalogMemory::new(storage.catalogs);
         let mark = new_mark();
         let keys = settings.store.sealing_keys();
         let tasks = TaskTable::new(keys.is_some().then_some(mark.as_str()));
@@ -83,8 +88,8 @@ impl Fleet {
                 Box::new(move |instance| Arc::new(InstanceObserver::new(fleet.clone(), instance)));
             let servers =
                 Servers::new(context.clone(), observe, servers, &settings.profiles, |id, slot| {
-                    catalog_memory.adopt(id, &slot.config);
-                    slot.shown.has_first_attempt() && catalog_memory.was_hung(id)
+                    catalogs.adopt(id, &slot.config);
+                    slot.shown.has_first_attempt() && catalogs.was_hung(id)
                 });
             let events = Events::default();
             let snapshot = Snapshot::new(settings, &servers.roster().configs());
@@ -97,7 +102,7 @@ impl Fleet {
                 asking,
                 calls,
                 extensions: ExtensionState { tasks, lists: ExtensionLists::default() },
-                catalog_memory,
+                memory: FleetMemory { catalogs, loads, hosts },
                 events,
             }
         });
@@ -105,6 +110,7 @@ impl Fleet {
         known_tasks::reap_tasks(&fleet);
         large_results::reap_results(&fleet);
         attachment::reap_instances(&fleet);
+        host_recall::store_records(&fleet);
         fleet
     }
 
@@ -113,7 +119,7 @@ impl Fleet {
     /// has loaded at another process.
     pub(crate) fn start(&self, loads: impl IntoIterator<Item = String>) {
         let mut remembered =
-            self.catalog_memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
+            self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
         remembered.extend(loads);
         let snapshot = self.board.snapshot();
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));

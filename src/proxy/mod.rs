@@ -22,6 +22,8 @@ mod for_log;
 pub(crate) mod fuzz;
 mod host;
 mod host_handshake;
+mod host_memory;
+mod host_recall;
 mod in_flight;
 mod instance;
 mod known_tasks;
@@ -67,6 +69,7 @@ pub(crate) use events::{
 pub(crate) use fleet::Fleet;
 use host::Viewer;
 pub(crate) use host::{Caller, Host, HostId, Principal, User};
+pub(crate) use host_memory::HostName;
 pub(crate) use launch::Storage;
 pub(crate) use operator::{FoundTool, OperateError};
 pub(crate) use overview::Overview;

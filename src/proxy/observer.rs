@@ -81,7 +81,7 @@ impl ServerObserver for InstanceObserver {
                         matches!(offer.presence, Presence::Offered { trouble: Some(_) });
                     return had_trouble.then_some(Presence::Offered { trouble: None });
                 }
-                let exposed = fleet.catalog_memory.expose(offer, &catalog);
+                let exposed = fleet.memory.catalogs.expose(offer, &catalog);
                 Some(Presence::Live { exposed, origin })
             });
             if has_other_resources {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::{
-    Endpoint, Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
+    Endpoint, Event, EventSink, Fleet, Overview, Principal, RuleWriter, catalogs,
+    host_memory::HostName,
+    host_recall::{self, restore_offers},
     loading::load_for_all,
     overview::{CatalogSource, overview_of},
     reload,
@@ -15,8 +17,7 @@ use super::{
 use crate::{
     base::run_blocking,
     catalog::{
-        LoadOrigin, Offer, OfferId, Presence, SearchHit, SearchTarget, ServerCatalog, ServerId,
-        Snapshot,
+        LoadOrigin, Offer, OfferId, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot,
     },
     config::{Isolation, LoginHolder, ServerConfig},
     protocol::ClientIdentity,
@@ -129,22 +130,29 @@ impl Operator<'_> {
         Some(self.fleet.board.snapshot().offer(offer)?.name.clone())
     }
 
+    /// Keeps the state of a new host for other replicas from now on.
+    pub(crate) fn keep_host(&self, principal: Principal, name: impl FnOnce() -> HostName) {
+        self.fleet.memory.hosts.add(principal, name);
+    }
+
+    /// Removes the state of a host that has ended its session from the store.
+    pub(crate) fn remove_record_of(&self, principal: Principal) {
+        host_recall::remove_record(self.fleet, principal);
+    }
+
+    /// Gives a host the state that another replica has kept, and keeps it from now on. Waits for
+    /// the store the first time.
+    pub(crate) async fn recall_host(&self, principal: Principal, name: impl FnOnce() -> HostName) {
+        host_recall::recall_host(self.fleet, principal, name).await;
+    }
+
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they
     /// are used, if their catalogs are known.
     pub(crate) fn adopt_loads(&self, names: &[String]) {
         if self.fleet.board.has_loads_of_sessions() {
             return;
         }
-        let (roster, snapshot) = (self.fleet.servers.roster(), self.fleet.board.snapshot());
-        let is_new = |offer: &&Arc<Offer>| {
-            matches!(offer.presence, Presence::Offered { .. })
-                && names.contains(&offer.name)
-                && !self.fleet.board.is_wanted(offer.id)
-        };
-        for offer in snapshot.offers.iter().filter(is_new) {
-            self.fleet.board.request(offer.id).keep();
-            roster.slot(offer.server()).upstream.restore();
-        }
+        restore_offers(self.fleet, |offer| names.contains(&offer.name));
     }
 
     /// Returns the names of the offers that hosts have loaded.
@@ -288,7 +296,7 @@ impl Operator<'_> {
         let roster = self.fleet.servers.roster();
         let enabled = roster.all().filter(|(_, slot)| slot.shown.enabled);
         let stored = enabled.filter_map(|(id, slot)| {
-            Some((slot.config.clone(), self.fleet.catalog_memory.last(id)?))
+            Some((slot.config.clone(), self.fleet.memory.catalogs.last(id)?))
         });
         stored.collect()
     }

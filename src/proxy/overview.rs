@@ -48,11 +48,11 @@ pub(super) fn overview_of(
     let catalog = shared.catalog();
     let recalled = || match source {
         CatalogSource::Memory => None,
-        CatalogSource::Disk => Some(Arc::new(fleet.catalog_memory.last(server)?)),
+        CatalogSource::Disk => Some(Arc::new(fleet.memory.catalogs.last(server)?)),
     };
     let inventory = catalog.or_else(recalled).map(|catalog| {
         let changed: BTreeSet<String> =
-            fleet.catalog_memory.suspicious(server, config.settings.pin, &catalog);
+            fleet.memory.catalogs.suspicious(server, config.settings.pin, &catalog);
         Inventory::of(&config, &catalog, &changed)
     });
     let mut status = statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status());

@@ -65,7 +65,7 @@ fn catalogs(fleet: &Fleet, caller: &Caller) -> Vec<(ServerId, Arc<ExposedCatalog
     let own = live.filter_map(|(_, offer, _)| {
         let instance = fleet.instance(offer.server(), caller);
         let catalog = fleet.servers.existing(instance)?.catalog()?;
-        Some((offer.server(), fleet.catalog_memory.expose(offer, &catalog)))
+        Some((offer.server(), fleet.memory.catalogs.expose(offer, &catalog)))
     });
     own.collect()
 }

@@ -62,7 +62,7 @@ pub(super) fn publish_connection(fleet: &Fleet, from: Instance, catalog: &Arc<Se
     let publication = fleet.board.publish();
     let is_divided = fleet.board.snapshot().offers_of(from.server).count() > 1;
     if is_divided && fleet.servers.is_current(from) {
-        let expose = |offer: &Offer| fleet.catalog_memory.expose(offer, catalog);
+        let expose = |offer: &Offer| fleet.memory.catalogs.expose(offer, catalog);
         publication.connect(from.server, expose);
     }
 }
@@ -103,6 +103,7 @@ pub(super) fn note_failure(fleet: &Fleet, from: Instance, cause: &str) {
 pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, offer: OfferId) {
     present_requested(fleet, offer);
     if let Some(changes) = fleet.board.load(principal, offer) {
+        fleet.memory.hosts.note_unsaved(principal);
         fleet.audience.announce(changes, |host| {
             host.principal() == principal && fleet.board.shows_offer(&host.endpoint(), offer)
         });
@@ -119,7 +120,7 @@ pub(super) fn present_requested(fleet: &Fleet, offer: OfferId) {
     let Some(catalog) = fleet.servers.shared(offer.server()).catalog() else { return };
     publish(fleet, instance, ChangeAudience::All, |candidate| {
         (candidate.id == offer && is_offered(candidate)).then(|| Presence::Live {
-            exposed: fleet.catalog_memory.expose(candidate, &catalog),
+            exposed: fleet.memory.catalogs.expose(candidate, &catalog),
             origin: LoadOrigin::HostsRequest,
         })
     });
@@ -138,7 +139,7 @@ fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) 
 
 /// Remembers a load for the next run.
 fn remember_load(fleet: &Fleet, offer: &Offer) {
-    let Some(remembered) = fleet.catalog_memory.loads.clone() else { return };
+    let Some(remembered) = fleet.memory.loads.clone() else { return };
     let name = offer.name.clone();
     fleet.context.tasks.spawn(run_blocking(move || {
         if let Err(error) = remembered.add(&name) {

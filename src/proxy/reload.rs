@@ -186,13 +186,13 @@ fn reconfigured(
 ) -> Snapshot {
     let roster = &difference.roster;
     for (id, slot) in difference.started() {
-        fleet.catalog_memory.adopt(id, &slot.config);
+        fleet.memory.catalogs.adopt(id, &slot.config);
     }
     before.reconfigured(
         Arc::new(settings),
         &roster.configs(),
         |server| difference.stays_live(server),
-        |offer, catalog| fleet.catalog_memory.expose(offer, catalog),
+        |offer, catalog| fleet.memory.catalogs.expose(offer, catalog),
     )
 }
 
@@ -221,7 +221,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         }
     }
     for (id, was) in &difference.removed {
-        fleet.catalog_memory.forget(*id);
+        fleet.memory.catalogs.forget(*id);
         was.upstream.retire();
     }
     fleet.calls.consents.retain(|server| difference.keeps_connection(server));

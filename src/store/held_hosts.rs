@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tokio::sync::Notify;
-
 use crate::base::Lock;
 
 /// A hash by which all replicas know a host.
@@ -17,8 +15,6 @@ const MAX_TOLD: usize = 5000;
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     all: Lock<BTreeSet<HostNumber>>,
-    /// Tells of a new host.
-    added: Notify,
 }
 
 impl HeldHosts {
@@ -26,10 +22,9 @@ impl HeldHosts {
         self.all.lock().contains(&host)
     }
 
-    pub(super) fn add(&self, host: HostNumber) {
-        if self.all.lock().insert(host) {
-            self.added.notify_one();
-        }
+    /// Adds a host. Returns whether it is new.
+    pub(super) fn add(&self, host: HostNumber) -> bool {
+        self.all.lock().insert(host)
     }
 
     pub(super) fn remove(&self, host: HostNumber) {
@@ -39,10 +34,5 @@ impl HeldHosts {
     /// Returns the hosts that the others are told of.
     pub(super) fn told(&self) -> BTreeSet<HostNumber> {
         self.all.lock().iter().take(MAX_TOLD).copied().collect()
-    }
-
-    /// Waits for another host.
-    pub(super) async fn added(&self) {
-        self.added.notified().await;
     }
 }

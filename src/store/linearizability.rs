@@ -5,7 +5,6 @@
 //! default.
 
 mod history;
-mod redis_server;
 
 use std::{
     fs,
@@ -17,10 +16,12 @@ use std::{
     time::Duration,
 };
 
-use super::{FileStore, Store, StoreAddress, StoredVersion, Stores, lease_blocking};
+use super::{
+    FileStore, Store, StoreAddress, StoredVersion, Stores, lease_blocking,
+    redis_server::RedisServer,
+};
 use crate::base::{Lock, SealingKeys, Sequence, check_sequences};
 use history::{Operation, Recorded, Removal, check_history};
-use redis_server::RedisServer;
 
 const DEFAULT_COUNT: u64 = 150;
 const THREADS: usize = 3;

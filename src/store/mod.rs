@@ -5,6 +5,8 @@
 //! where their values are. The original files of apps are not values: `cli` chooses their
 //! directory.
 
+mod change_channel;
+mod expiring_store;
 mod file_store;
 mod held_hosts;
 mod lease_wait;
@@ -13,6 +15,8 @@ mod linearizability;
 mod pruning;
 mod redis_lease;
 mod redis_link;
+#[cfg(test)]
+pub(crate) mod redis_server;
 mod redis_store;
 mod replicas;
 mod store_address;
@@ -26,18 +30,19 @@ mod stores;
 mod value_store;
 mod watching;
 
+pub(crate) use expiring_store::ExpiringStore;
 pub(crate) use file_store::FileStore;
 pub(crate) use held_hosts::HostNumber;
 pub(crate) use lease_wait::{lease, lease_blocking};
 pub(crate) use pruning::PruneLimits;
 use redis_store::RedisStore;
-pub(crate) use replicas::{Home, Replica, Replicas};
+pub(crate) use replicas::{Home, Occasion, Replica, Replicas};
 pub(crate) use store_address::StoreAddress;
 pub(crate) use store_health::StoreHealth;
 pub(crate) use store_lease::StoreLease;
 pub(crate) use store_report::StoreReport;
 use stored_kind::StoredKind;
 pub(crate) use stored_version::StoredVersion;
-pub(crate) use stores::{SharedStores, Stores, trusted_configs};
+pub(crate) use stores::{HostStores, SharedStores, Stores, trusted_configs};
 pub(crate) use value_store::{STORE_LEASE, Store};
 pub(crate) use watching::{CHECK_INTERVAL, wait_for_change};

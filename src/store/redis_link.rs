@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    sync::{Arc, mpsc},
+    sync::{Arc, mpsc::sync_channel},
     thread,
     time::{Duration, Instant},
 };
@@ -13,10 +13,14 @@ use redis::{
     Client, ConnectionAddr, ErrorKind, RedisError, RedisResult, ServerErrorKind, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{StoreAddress, store_health::StoreHealth};
+use super::{
+    StoreAddress,
+    change_channel::{Listener, MAX_WAITING},
+    store_health::StoreHealth,
+};
 use crate::base::Lock;
 
 /// Maximum time to connect.
@@ -41,6 +45,7 @@ pub(super) struct RedisLink {
     tasks: TaskTracker,
     end: CancellationToken,
     thread: Option<thread::JoinHandle<()>>,
+    client: Client,
     /// The server and database, without user and password.
     place: String,
     health: Arc<StoreHealth>,
@@ -63,7 +68,12 @@ impl RedisLink {
         };
         let connection = Arc::new(Lock::new(connection));
         let name = format!("{{{}:probe}}", address.prefix);
-        let probe = Probe { client, connection: connection.clone(), name, health: health.clone() };
+        let probe = Probe {
+            client: client.clone(),
+            connection: connection.clone(),
+            name,
+            health: health.clone(),
+        };
         let (ended, probing, driving) = (end.clone(), probe.run(), tasks.clone());
         let run = move || {
             runtime.block_on(async move {
@@ -73,7 +83,8 @@ impl RedisLink {
             });
         };
         let thread = Some(thread::Builder::new().name("store".to_owned()).spawn(run)?);
-        Ok(Arc::new(Self { connection, runtime: handle, tasks, end, thread, place, health }))
+        let runtime = handle;
+        Ok(Arc::new(Self { connection, runtime, tasks, end, thread, client, place, health }))
     }
 
     pub(super) fn place(&self) -> &str {
@@ -97,7 +108,7 @@ impl RedisLink {
         if let Some(why) = self.health.outage() {
             return Err(io::Error::new(io::ErrorKind::NotConnected, why));
         }
-        let (outcome, receiver) = mpsc::sync_channel(1);
+        let (outcome, receiver) = sync_channel(1);
         let (work, health) = (work(self.connection()), self.health.clone());
         self.start(async move {
             // The caller cannot be gone.
@@ -113,6 +124,17 @@ impl RedisLink {
         work: impl Future<Output = ()> + Send + 'static,
     ) -> tokio::task::JoinHandle<()> {
         self.tasks.spawn_on(work, &self.runtime)
+    }
+
+    /// Starts to listen to a channel, on a connection of its own.
+    pub(super) fn listen(&self, channel: String) -> mpsc::Receiver<String> {
+        let (heard, receiver) = mpsc::channel(MAX_WAITING);
+        let (client, health) = (self.client.clone(), self.health.clone());
+        let (listener, end) = (Listener { client, channel, health, heard }, self.end.clone());
+        self.start(async move {
+            end.run_until_cancelled(listener.run()).await;
+        });
+        receiver
     }
 
     pub(super) fn connection(&self) -> ConnectionManager {

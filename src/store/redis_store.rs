@@ -8,9 +8,10 @@ use std::{
 };
 
 use redis::{Cmd, Pipeline, aio::ConnectionManager};
+use tokio::sync::mpsc;
 
 use super::{
-    PruneLimits, Store, StoreLease, StoredKind, StoredVersion,
+    PruneLimits, Store, StoreHealth, StoreLease, StoredKind, StoredVersion,
     redis_lease::RedisLease,
     redis_link::{RedisLink, perform},
     stored_record::{
@@ -55,6 +56,18 @@ end
 return 'done'
 ";
 
+/// Removes vanished names and surplus values. Arguments: the prefix of the names of values, the
+/// time in milliseconds up to which values have vanished, and the maximum number.
+const KEEP_NEWEST: &str = "
+redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, ARGV[2])
+local surplus = redis.call('ZREVRANGE', KEYS[1], ARGV[3], ARGV[3] + 500)
+for _, name in ipairs(surplus) do
+  redis.call('DEL', ARGV[1] .. name)
+  redis.call('ZREM', KEYS[1], name)
+end
+return #surplus
+";
+
 /// The values of one kind in a shared server, sealed with keys that the server does not have.
 ///
 /// A value is a string under `{prefix:kind}:1:value:<name>`; the sorted set `…:index` has the
@@ -66,6 +79,7 @@ pub(crate) struct RedisStore {
     keys: SealingKeys,
     /// `{prefix:kind}:1`.
     root: String,
+    kind: &'static str,
     versions: Arc<Lock<HashMap<String, KnownVersion>>>,
 }
 
@@ -78,17 +92,67 @@ struct KnownVersion {
 }
 
 impl RedisStore {
-    pub(super) fn new(link: Arc<RedisLink>, keys: SealingKeys, prefix: &str, kind: &str) -> Self {
+    pub(super) fn new(
+        link: Arc<RedisLink>,
+        keys: SealingKeys,
+        prefix: &str,
+        kind: &'static str,
+    ) -> Self {
         let root = format!("{{{prefix}:{kind}}}:{LAYOUT}");
-        Self { link, keys, root, versions: Arc::default() }
+        Self { link, keys, root, kind, versions: Arc::default() }
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(super) fn health(&self) -> &Arc<StoreHealth> {
+        self.link.health()
+    }
+
+    pub(super) fn keys(&self) -> &SealingKeys {
+        &self.keys
+    }
+
+    /// Starts to listen to the names of changed values that processes publish.
+    pub(super) fn listen(&self) -> mpsc::Receiver<String> {
+        self.link.listen(self.channel())
+    }
+
+    /// Tells the other processes that a value has changed, without waiting for it.
+    pub(super) fn tell_of_change(&self, name: &str) {
+        let (publish, mut connection) = (self.change_message(name), self.link.connection());
+        self.link.start(async move {
+            if let Err(error) = publish.query_async::<()>(&mut connection).await {
+                tracing::debug!(%error, "cannot tell other processes of a change in the store");
+            }
+        });
+    }
+
+    /// Checks that changes can be told.
+    ///
+    /// # Errors
+    /// If the server cannot be used, or the user may not.
+    pub(super) fn check_channel(&self) -> io::Result<()> {
+        self.ask(self.change_message("check"))
+    }
+
+    fn channel(&self) -> String {
+        format!("{}:changes", self.root)
+    }
+
+    fn change_message(&self, name: &str) -> Cmd {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(self.channel()).arg(name);
+        publish
     }
 
     /// Counts the values, and those that this dormouse cannot read.
     ///
     /// # Errors
     /// If the server cannot be used.
-    pub(super) fn count(&self, kind: &'static str) -> io::Result<StoredKind> {
-        let mut counted = StoredKind { kind, ..StoredKind::default() };
+    pub(super) fn count(&self) -> io::Result<StoredKind> {
+        let mut counted = StoredKind { kind: self.kind, ..StoredKind::default() };
         for items in self.stored()?.chunks(AT_ONCE) {
             let mut commands = redis::pipe();
             for item in items {
@@ -123,6 +187,19 @@ impl RedisStore {
         commands.add_command(set).ignore();
         commands.zadd(self.index_name(), name, now_millis()).ignore();
         self.ask_all(commands)
+    }
+
+    /// Removes the names of values that have vanished after `lifetime`, and the oldest values above
+    /// a maximum number.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub(super) fn keep_newest(&self, max_values: u64, lifetime: Duration) -> io::Result<()> {
+        let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        let mut script = redis::cmd("EVAL");
+        script.arg(KEEP_NEWEST).arg(1).arg(self.index_name()).arg(self.value_name(""));
+        script.arg(now_millis().saturating_sub(millis)).arg(max_values);
+        self.ask::<u64>(script).map(drop)
     }
 
     /// Removes a value without a record of that.

@@ -12,6 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -56,6 +57,15 @@ pub(crate) struct Replica {
     hosts: BTreeSet<HostNumber>,
 }
 
+/// The reason for which a replica tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// It is still there.
+    Regular,
+    /// The others should read the record at once.
+    News,
+}
+
 /// The replica that handles something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
@@ -74,12 +84,12 @@ pub(crate) struct Replicas {
     url: Option<String>,
     beats: AtomicU64,
     store: RedisStore,
-    health: Arc<StoreHealth>,
-    keys: SealingKeys,
     /// The others, with the time at which a new record of each was last seen.
     others: Lock<Vec<(Arc<Replica>, Instant)>>,
     /// The hosts for which this replica keeps something.
     hosts: HeldHosts,
+    /// There is something that the others should be told soon.
+    news: Notify,
     /// The beats of replicas that could not be connected, by their marks.
     unreachable: Lock<HashMap<String, u64>>,
     /// The marks that were looked up since the last beat, and have no record.
@@ -89,16 +99,14 @@ pub(crate) struct Replicas {
 impl Replicas {
     /// Returns the replicas of a store, of which this process is one.
     pub(crate) fn new(stores: &SharedStores, mark: String, url: Option<String>) -> Arc<Self> {
-        let (store, keys) = stores.replicas();
         Arc::new(Self {
             mark,
             url,
             beats: AtomicU64::new(0),
-            store,
-            health: stores.health().clone(),
-            keys,
+            store: stores.replicas(),
             others: Lock::default(),
             hosts: HeldHosts::default(),
+            news: Notify::new(),
             unreachable: Lock::default(),
             missing: Lock::default(),
         })
@@ -109,7 +117,7 @@ impl Replicas {
     }
 
     pub(crate) fn health(&self) -> &Arc<StoreHealth> {
-        &self.health
+        self.store.health()
     }
 
     /// Returns the number of replicas, of which this is one.
@@ -119,7 +127,7 @@ impl Replicas {
 
     /// Returns the keys that all replicas have.
     pub(crate) fn keys(&self) -> &SealingKeys {
-        &self.keys
+        self.store.keys()
     }
 
     /// Tells the others at intervals of this replica, until `stop` is cancelled, and then that it
@@ -131,41 +139,87 @@ impl Replicas {
         adopt: impl Fn(&[String]),
         stop: CancellationToken,
     ) {
-        let mut last_early = None;
+        let mut changes = self.store.listen();
+        // A replica that has just started is news.
+        let (mut occasion, mut last_early) = (Occasion::News, None);
         loop {
-            if self.clone().tell(loads()).await {
-                let others = self.others();
-                let loaded: Vec<String> =
-                    others.iter().flat_map(|other| other.loads.iter().cloned()).collect();
-                adopt(&loaded);
+            if self.clone().tell(loads(), occasion).await {
+                adopt(&self.loads_of_others());
             }
             let next = async {
-                tokio::select! {
-                    () = tokio::time::sleep(BEAT_INTERVAL) => {}
-                    () = self.early_beat(&mut last_early) => {}
+                let due = tokio::time::Instant::now() + BEAT_INTERVAL;
+                loop {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(due) => return Occasion::Regular,
+                        () = self.wait_for_news(&mut last_early) => return Occasion::News,
+                        Some(mark) = changes.recv() => {
+                            if self.read_again(&mark).await {
+                                adopt(&self.loads_of_others());
+                            }
+                        }
+                    }
                 }
             };
-            if stop.run_until_cancelled(next).await.is_none() {
-                break;
+            match stop.run_until_cancelled(next).await {
+                Some(next) => occasion = next,
+                None => break,
             }
         }
         let this = self.clone();
         let _ = run_blocking(move || this.store.delete(&this.mark)).await;
     }
 
+    /// Schedules an early record, so that the others learn of a change here.
+    pub(crate) fn tell_soon(&self) {
+        self.news.notify_one();
+    }
+
     /// Waits until there is something to tell before the regular time.
-    async fn early_beat(&self, last: &mut Option<Instant>) {
+    async fn wait_for_news(&self, last: &mut Option<Instant>) {
         if let Some(last) = *last {
             tokio::time::sleep(MIN_EARLY_INTERVAL.saturating_sub(last.elapsed())).await;
         }
-        self.hosts.added().await;
+        self.news.notified().await;
         *last = Some(Instant::now());
+    }
+
+    /// Returns the names of the offers that hosts have loaded for all hosts at other replicas.
+    pub(crate) fn loads_of_others(&self) -> Vec<String> {
+        self.others().iter().flat_map(|other| other.loads.iter().cloned()).collect()
+    }
+
+    /// Reads the record of a replica that has told something new. Returns whether there is one.
+    async fn read_again(self: &Arc<Self>, mark: &str) -> bool {
+        if mark == self.mark {
+            return false;
+        }
+        let (this, wanted) = (self.clone(), mark.to_owned());
+        let Some(found) = run_blocking(move || this.read(&wanted)).await.flatten() else {
+            return false;
+        };
+        let mut others = self.others.lock();
+        let was = others.len();
+        others.retain(|(other, _)| other.mark != found.mark);
+        if others.len() < MAX_REPLICAS {
+            others.push((Arc::new(found), Instant::now()));
+        }
+        if others.len() != was {
+            log_count(others.len());
+        }
+        true
     }
 
     /// Tells the others of this replica, and reads which others there are. Returns whether that has
     /// succeeded; a store that cannot be used has been logged.
-    pub(crate) async fn tell(self: Arc<Self>, loads: Vec<String>) -> bool {
-        matches!(run_blocking(move || self.beat(loads)).await, Some(Ok(())))
+    pub(crate) async fn tell(self: Arc<Self>, loads: Vec<String>, occasion: Occasion) -> bool {
+        let telling = run_blocking(move || {
+            self.beat(loads)?;
+            if occasion == Occasion::News {
+                self.store.tell_of_change(&self.mark);
+            }
+            io::Result::Ok(())
+        });
+        matches!(telling.await, Some(Ok(())))
     }
 
     /// Writes the record of this replica, and reads those of the others.
@@ -204,7 +258,7 @@ impl Replicas {
             let missing = self.missing.lock();
             missing.contains(mark) || missing.len() >= MAX_MISSING
         };
-        if is_known || is_missing || self.health.outage().is_some() {
+        if is_known || is_missing || self.health().outage().is_some() {
             return;
         }
         let (this, wanted) = (self.clone(), mark.to_owned());
@@ -287,7 +341,9 @@ impl Replicas {
 
     /// Notes that this replica keeps something for a host.
     pub(crate) fn keep_host(&self, host: HostNumber) {
-        self.hosts.add(host);
+        if self.hosts.add(host) {
+            self.tell_soon();
+        }
     }
 
     /// Notes that this replica keeps nothing for a host any more.
@@ -332,6 +388,30 @@ fn weight(mark: &str, key: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::redis_server::RedisServer;
+
+    #[tokio::test]
+    async fn record_that_a_replica_tells_of_is_read_at_once() {
+        let Some(server) = RedisServer::start() else { return };
+        let replica = |mark: &str| Replicas::new(&server.stores(), mark.to_owned(), None);
+        let (teller, listener) = (replica("t"), replica("l"));
+        let stores = server.stores();
+        let mut changes = stores.replicas().listen();
+        let telling = async {
+            // It may have just begun to listen.
+            loop {
+                assert!(teller.clone().tell(vec!["s".to_owned()], Occasion::News).await);
+            }
+        };
+        let mark = tokio::select! {
+            () = telling => unreachable!("it has no end"),
+            mark = changes.recv() => mark.unwrap(),
+            () = tokio::time::sleep(Duration::from_mins(1)) => panic!("nothing was heard"),
+        };
+        assert_eq!(listener.count(), 1);
+        assert!(listener.read_again(&mark).await && !listener.read_again("l").await);
+        assert_eq!((listener.count(), listener.loads_of_others()), (2, vec!["s".to_owned()]));
+    }
 
     #[test]
     fn key_moves_only_when_its_replica_goes() {

@@ -8,7 +8,7 @@ use std::{
 use redis::aio::ConnectionManager;
 use serde::Serialize;
 
-use super::{SharedStores, Store as _, StoredKind};
+use super::{RedisStore, SharedStores, Store as _, StoredKind};
 
 /// The state of a shared store.
 #[derive(Debug, Serialize)]
@@ -37,12 +37,17 @@ impl StoreReport {
         let mut shortcomings = Vec::new();
         let info = info(stores)?;
         shortcomings.extend(info.shortcomings());
-        for (kind, store) in stores.kinds() {
+        for store in stores.kinds() {
             if let Err(error) = store.check_writable() {
-                shortcomings.push(format!("cannot write {kind}: {error}"));
+                shortcomings.push(format!("cannot write {}: {error}", store.kind()));
             }
         }
-        let kinds = stores.kinds().map(|(kind, store)| store.count(kind));
+        if let Err(error) = stores.replicas().check_channel() {
+            shortcomings.push(format!(
+                "replicas notice each other's changes up to 2 s late: cannot publish them: {error}"
+            ));
+        }
+        let kinds = stores.kinds().iter().map(RedisStore::count);
         let kinds = kinds.collect::<io::Result<Vec<StoredKind>>>()?;
         for kind in &kinds {
             shortcomings.extend(kind.shortcomings());

@@ -1,14 +1,13 @@
 //! The stores that a process uses.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use etcetera::BaseStrategy as _;
 
 use super::{
-    FileStore, RedisStore, Store, StoreAddress, redis_link::RedisLink, store_health::StoreHealth,
+    ExpiringStore, FileStore, RedisStore, Store, StoreAddress, expiring_store::ExpiryBounds,
+    redis_link::RedisLink, store_health::StoreHealth,
 };
-use crate::base::SealingKeys;
-
 /// The stores of one installation, one for each kind of value.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
@@ -23,15 +22,40 @@ pub(crate) struct Stores {
 #[derive(Clone, Debug)]
 pub(crate) struct SharedStores {
     link: Arc<RedisLink>,
-    kinds: Vec<(&'static str, RedisStore)>,
+    kinds: Vec<RedisStore>,
     replicas: RedisStore,
-    keys: SealingKeys,
+    hosts: HostStores,
 }
+
+/// The stores for the state that a host would lose with its replica.
+#[derive(Clone, Debug)]
+pub(crate) struct HostStores {
+    /// The records of hosts.
+    pub records: ExpiringStore,
+    /// The results that were cut for them.
+    pub results: ExpiringStore,
+}
+
+/// The bounds of the records of hosts.
+const HOSTS_BOUNDS: ExpiryBounds = ExpiryBounds {
+    lifetime: Duration::from_hours(7 * 24),
+    max_values: 20_000,
+    max_bytes: 256 * 1024,
+};
+/// The bounds of results. The replica that has cut a result keeps it for as long.
+const RESULTS_BOUNDS: ExpiryBounds = ExpiryBounds {
+    lifetime: Duration::from_hours(1),
+    max_values: 1000,
+    // A text of 1 MiB, and the place of the JSON in it.
+    max_bytes: 1024 * 1024 + 1024,
+};
 
 const CATALOGS: &str = "catalogs";
 const LOADS: &str = "loads";
 const LOGINS: &str = "logins";
 const REPLICAS: &str = "replicas";
+const HOSTS: &str = "hosts";
+const RESULTS: &str = "results";
 
 impl Stores {
     /// Returns the stores of files below the user's directories for caches and for data. `None` if
@@ -55,17 +79,23 @@ impl Stores {
     /// If the address is invalid.
     pub(crate) fn shared(address: &StoreAddress) -> io::Result<Self> {
         let link = RedisLink::open(address)?;
-        let kind = |kind: &'static str| {
-            (kind, RedisStore::new(link.clone(), address.keys.clone(), &address.prefix, kind))
+        let store = |kind: &'static str| {
+            RedisStore::new(link.clone(), address.keys.clone(), &address.prefix, kind)
         };
-        let kinds = vec![kind(CATALOGS), kind(LOADS), kind(LOGINS)];
-        let (_, replicas) = kind(REPLICAS);
-        let store = |at: usize| Arc::new(kinds[at].1.clone());
+        let (catalogs, loads, logins) = (store(CATALOGS), store(LOADS), store(LOGINS));
+        let (records, results) = (store(HOSTS), store(RESULTS));
+        let kinds = [&catalogs, &loads, &logins, &records, &results];
+        let kinds = kinds.into_iter().cloned().collect();
+        let hosts = HostStores {
+            records: ExpiringStore::new(records, HOSTS_BOUNDS),
+            results: ExpiringStore::new(results, RESULTS_BOUNDS),
+        };
+        let replicas = store(REPLICAS);
         Ok(Self {
-            catalogs: store(0),
-            loads: store(1),
-            logins: store(2),
-            shared: Some(SharedStores { link, kinds, replicas, keys: address.keys.clone() }),
+            catalogs: Arc::new(catalogs),
+            loads: Arc::new(loads),
+            logins: Arc::new(logins),
+            shared: Some(SharedStores { link, kinds, replicas, hosts }),
         })
     }
 }
@@ -87,16 +117,21 @@ impl SharedStores {
         self.link.health()
     }
 
-    /// Returns the store in which replicas tell of themselves, and the keys that they share.
-    pub(super) fn replicas(&self) -> (RedisStore, SealingKeys) {
-        (self.replicas.clone(), self.keys.clone())
+    /// Returns the store in which replicas tell of themselves.
+    pub(super) fn replicas(&self) -> RedisStore {
+        self.replicas.clone()
+    }
+
+    /// Returns the stores for the state of hosts.
+    pub(crate) fn hosts(&self) -> HostStores {
+        self.hosts.clone()
     }
 
     pub(super) fn link(&self) -> &Arc<RedisLink> {
         &self.link
     }
 
-    pub(super) fn kinds(&self) -> impl Iterator<Item = (&'static str, &RedisStore)> {
-        self.kinds.iter().map(|(kind, store)| (*kind, store))
+    pub(super) fn kinds(&self) -> &[RedisStore] {
+        &self.kinds
     }
 }

@@ -15,6 +15,7 @@ struct Service {
     replicas: Vec<Program>,
     /// Servers next to `a` and `b`.
     servers: Vec<Server>,
+    loads: &'static str,
 }
 
 impl Service {
@@ -25,10 +26,18 @@ impl Service {
 
     /// As [`start`](Self::start), with more servers.
     async fn with(servers: impl IntoIterator<Item = Server>) -> Option<Self> {
+        Self::with_loads("process", servers).await
+    }
+
+    /// As [`with`](Self::with); `loads`: whose the loads are.
+    async fn with_loads(
+        loads: &'static str,
+        servers: impl IntoIterator<Item = Server>,
+    ) -> Option<Self> {
         let redis = Redis::start().await?;
         let home = tempfile::tempdir().unwrap();
-        let mut service =
-            Self { redis, home, replicas: Vec::new(), servers: servers.into_iter().collect() };
+        let servers = servers.into_iter().collect();
+        let mut service = Self { redis, home, replicas: Vec::new(), servers, loads };
         for _ in 0..3 {
             service.replicas.push(service.replica());
         }
@@ -44,18 +53,13 @@ impl Service {
             .into_iter()
             .chain(self.servers.clone());
         let proxy = Proxy::with(servers).at_home(self.home.path()).set("store", self.redis.url());
-        proxy.set("storeKeys", json!([STORE_KEY])).set("authTokens", json!(["t"])).start_http()
+        let proxy = proxy.set("storeKeys", json!([STORE_KEY])).set("authTokens", json!(["t"]));
+        proxy.set("loads", self.loads).start_http()
     }
 
     /// Waits until every replica has told of itself and read what the others have told.
     async fn wait_for_beats(&self) {
-        let count = || async {
-            let names = self.redis.names().await;
-            let beats = names.iter().filter(|name| name.contains(":replicas}:1:value"));
-            beats.count()
-        };
-        let all = async { while count().await < self.replicas.len() {} };
-        tokio::time::timeout(PATIENCE, all).await.expect("they tell of themselves");
+        self.wait_for_stored("replicas", self.replicas.len()).await;
         for replica in &self.replicas {
             replica.logged("sees 2 other replicas").await;
         }
@@ -63,6 +67,10 @@ impl Service {
 
     async fn url(&self, replica: usize) -> String {
         self.replicas[replica].url("/mcp").await
+    }
+
+    async fn url_of_activate(&self, replica: usize) -> String {
+        self.replicas[replica].url("/mcp?surface=activate").await
     }
 
     async fn host(&self, replica: usize) -> Host {
@@ -77,6 +85,36 @@ impl Service {
 
     async fn move_to(&self, host: &mut Host, replica: usize) {
         host.http_mut().move_to(&self.url(replica).await);
+    }
+
+    /// Waits until the store has so many values of a kind.
+    async fn wait_for_stored(&self, kind: &str, values: usize) {
+        let all = async { while self.stored(kind).await.len() < values {} };
+        tokio::time::timeout(PATIENCE, all).await.expect("they are stored");
+    }
+
+    /// Returns the names of the values of a kind.
+    async fn stored(&self, kind: &str) -> Vec<String> {
+        let mut names = self.redis.names().await;
+        names.retain(|name| name.contains(&format!(":{kind}}}:1:value")));
+        names
+    }
+
+    /// Returns the sizes of the records of hosts, in bytes.
+    async fn record_sizes(&self) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        for name in self.stored("hosts").await {
+            let size = self.redis.command(&["STRLEN", &name]).await;
+            sizes.push(size.trim().parse().unwrap());
+        }
+        sizes
+    }
+
+    /// Waits until a record has more than this size.
+    async fn wait_for_larger_record(&self, size: usize) {
+        let is_larger = || async { self.record_sizes().await.iter().any(|it| *it > size) };
+        let stored = async { while !is_larger().await {} };
+        tokio::time::timeout(PATIENCE, stored).await.expect("it is stored");
     }
 
     /// Returns the number of processes of a server that all replicas together have started.
@@ -135,7 +173,7 @@ async fn session_and_retry_find_a_replica_that_has_just_started() {
     let mut modern = service.host(3).await.into_modern();
     let declared = json!({"elicitation": {}});
     let asked = modern.request_as("tools/call", who_is_it(), &declared).await;
-    // No replica has read of the new one yet.
+    // Other replicas may not have read of the new one yet.
     service.move_to(&mut host, 1).await;
     assert!(echo(&mut host, "early").await.contains("early"));
     service.move_to(&mut modern.0, 2).await;
@@ -200,15 +238,100 @@ async fn retry_and_result_find_the_replica_that_has_them() {
 
     let long = "x".repeat(5000);
     let cut = use_tool(&mut host, "b/echo", json!({"text": long})).await;
-    let cut = cut.to_string();
-    let (_, id) = cut.split_once("dormouse://results/").unwrap_or_else(|| panic!("{cut}"));
-    let id: String =
-        id.chars().take_while(|c| *c != '"' && *c != '\\' && !c.is_whitespace()).collect();
+    let read = json!({"uri": uri_of(&cut)});
     for replica in [0, 1, 2] {
         service.move_to(&mut host.0, replica).await;
-        let read = json!({"uri": format!("dormouse://results/{id}")});
-        let read = host.request("resources/read", read).await;
+        let read = host.request("resources/read", read.clone()).await;
         assert!(read["contents"][0]["text"].as_str().unwrap().contains("xxxx"), "{read}");
+    }
+}
+
+/// Returns the address of a result that was cut.
+fn uri_of(cut: &Value) -> String {
+    let text = cut.to_string();
+    let at = text.find("dormouse://results/").unwrap_or_else(|| panic!("{cut}"));
+    let is_part = |c: &char| *c != '"' && *c != '\\' && !c.is_whitespace();
+    text[at..].chars().take_while(is_part).collect()
+}
+
+/// A text that is cut, whose middle is never in a preview.
+fn long_text() -> Value {
+    json!({"text": format!("{}the middle{}", "x".repeat(5000), "x".repeat(5000))})
+}
+
+/// Returns the parameters that search a cut result for its middle.
+fn search_of(cut: &Value) -> Value {
+    let uri = uri_of(cut);
+    let id = uri.rsplit('/').next().unwrap();
+    let search = json!({"id": id, "grep": "the middle"});
+    let arguments = json!({"tool_name": "dormouse/read_result", "tool_input": search});
+    json!({"name": "use_tool", "arguments": arguments})
+}
+
+#[tokio::test]
+async fn loads_and_results_of_a_legacy_host_outlive_its_replica() {
+    let Some(mut service) = Service::with_loads("session", []).await else { return };
+    let mut other = service.legacy_host(1).await;
+    other.load("b").await;
+    service.wait_for_stored("hosts", 1).await;
+    // The record of a load, without the mark of a result.
+    let size = service.record_sizes().await[0];
+    let mut host = service.legacy_host(0).await;
+    assert!(host.description().await.contains("- b:"));
+    let cut = host.use_tool("b/echo", long_text()).await;
+    let (read, search) = (json!({"uri": uri_of(&cut)}), search_of(&cut));
+    service.wait_for_larger_record(size).await;
+    service.wait_for_stored("results", 1).await;
+    service.replicas[0].signal(Signal::SIGKILL);
+    service.replicas[0].exit().await;
+    for replica in [1, 2] {
+        service.move_to(&mut host, replica).await;
+        let description = host.description().await;
+        assert!(description.contains("- a:") && !description.contains("- b:"), "{description}");
+        let page = host.request("resources/read", read.clone()).await;
+        assert!(page["contents"][0]["text"].as_str().unwrap().contains("xxxx"), "{page}");
+        let found = host.request("tools/call", search.clone()).await;
+        assert!(found.to_string().contains("the middle"), "{found}");
+    }
+    let refused = other.ask("resources/read", read).await;
+    assert_eq!(refused["error"]["code"], -32602, "it is a result of one host: {refused}");
+    let content = service.redis.content();
+    let has = |text: &str| content.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(has(":results}:1:value:") && !has("the middle"), "it is sealed");
+    // A session that its host ends leaves nothing to others.
+    assert_eq!(other.http().delete().await, 204);
+    let removed = async { while service.stored("hosts").await.len() > 1 {} };
+    tokio::time::timeout(PATIENCE, removed).await.expect("the record is removed");
+}
+
+#[tokio::test]
+async fn loads_and_results_of_a_modern_host_outlive_its_replica() {
+    let Some(mut service) = Service::with_loads("session", []).await else { return };
+    let token = [("authorization", "Bearer t")];
+    service.legacy_host(1).await.load("a").await;
+    service.wait_for_stored("hosts", 1).await;
+    // The record of a load, without the mark of a result.
+    let size = service.record_sizes().await[0];
+    let mut host = Host::over_http(&service.url_of_activate(0).await, &token).into_modern();
+    host.call("activate_b", json!({})).await;
+    let cut = host.call("b__echo", long_text()).await;
+    service.wait_for_larger_record(size).await;
+    service.wait_for_stored("results", 1).await;
+    let process = service.replicas[0].started("b")[0];
+    let has_it = |replica: &Program| descendants(replica.id()).contains(&process);
+    let home = service.replicas.iter().position(has_it).unwrap();
+    service.replicas[home].signal(Signal::SIGKILL);
+    service.replicas[home].exit().await;
+    for replica in (0..3).filter(|replica| *replica != home) {
+        host.0.http_mut().move_to(&service.url_of_activate(replica).await);
+        let listed = host.request("tools/list", json!({})).await.to_string();
+        for tool in ["b__echo", "activate_a", "read_result"] {
+            assert!(listed.contains(&format!("\"{tool}\"")), "{tool}: {listed}");
+        }
+        let uri = uri_of(&cut);
+        let id = uri.rsplit('/').next().unwrap();
+        let found = host.call("read_result", json!({"id": id, "grep": "the middle"})).await;
+        assert!(found.to_string().contains("the middle"), "{found}");
     }
 }
 

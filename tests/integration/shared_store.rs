@@ -279,8 +279,8 @@ async fn store_is_used_over_tls_by_a_user_with_few_rights() {
     let Some(made) = TestCertificate::make(directory.path()).await else { return };
     let TestCertificate { certificate, key } = made;
     let port = free_port().to_string();
-    let rights = "on >secret ~{team:* +getrange +set +strlen +zadd +zrem +zrevrange +get +del \
-        +pexpire +eval +ping";
+    let rights = "on >secret ~{team:* &{team:* +getrange +set +strlen +zadd +zrem +zrevrange \
+        +zremrangebyscore +get +del +pexpire +eval +ping +publish +subscribe";
     let options = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key]
         .into_iter()
         .chain(["--tls-auth-clients", "no", "--user", "dormouse"])

@@ -26,7 +26,7 @@ use crate::{
     },
     peer::{Peer, receive_message},
     protocol::{Era, error, method, request_headers},
-    proxy::Endpoint,
+    proxy::{Endpoint, Host as _},
     wire::{Id, Message, edit},
 };
 
@@ -46,7 +46,13 @@ pub(super) async fn post(
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
         }
         _ => match find_session(front, &endpoint, sender, &posted.headers) {
-            Ok(session) => accept_posted(&session, posted).await,
+            Ok(session) => {
+                if session.is_reopened() {
+                    let (operator, host) = (front.fleet.operator(), session.session.principal());
+                    operator.recall_host(host, || session.host_name()).await;
+                }
+                accept_posted(&session, posted).await
+            }
             Err(refused) => refused,
         },
     }
@@ -86,6 +92,8 @@ async fn open(
         stop,
         attach,
     );
+    let host = session.session.principal();
+    front.fleet.operator().keep_host(host, || session.host_name());
     if let Some(surplus) = front.sessions.add(session.clone()) {
         tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
@@ -233,6 +241,7 @@ pub(super) async fn delete(
     };
     if let Some(session) = front.sessions.remove(&session.id) {
         front.sessions.note_ended(&session);
+        front.fleet.operator().remove_record_of(session.session.principal());
         session.end().await;
     }
     StatusCode::NO_CONTENT.into_response()

@@ -50,10 +50,11 @@ pub(super) async fn post(
     let key = HostKey::of(sender, &endpoint, &request);
     let number = front.host_number(&endpoint, || key.clone());
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
-    let identity = front.principals.identity(key, sender, endpoint, is_here);
+    let identity = front.principals.identity(key.clone(), sender, endpoint, is_here);
     if let Some((replicas, number)) = front.replicas.as_ref().zip(number) {
         replicas.keep_host(number);
     }
+    front.fleet.operator().recall_host(identity.principal, || key.name(&front.fleet)).await;
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen requires Accept: text/event-stream";

@@ -15,7 +15,7 @@ use crate::{
     config::ProfileName,
     downstream::{HostIdentity, identity::ToolListSync},
     protocol::Meta,
-    proxy::{Endpoint, Fleet, Principal},
+    proxy::{Endpoint, Fleet, HostName, Principal},
     store::HostNumber,
     wire::{Raw, Request, edit},
 };
@@ -54,18 +54,28 @@ impl HostKey {
 
     /// Returns the number by which all replicas know the host.
     pub(super) fn number(&self, fleet: &Fleet) -> HostNumber {
+        let digest = self.digest(fleet);
+        HostNumber::from_be_bytes(std::array::from_fn(|at| digest[at]))
+    }
+
+    /// Returns the name by which all replicas know the host in the store.
+    pub(super) fn name(&self, fleet: &Fleet) -> HostName {
+        HostName::of(self.digest(fleet))
+    }
+
+    fn digest(&self, fleet: &Fleet) -> [u8; 32] {
         let Self { token, only, profile, client } = self;
         // The number of an offer differs between replicas, its name does not.
         let only = only.and_then(|offer| fleet.operator().offer_name(offer)).unwrap_or_default();
         let profile = profile.as_ref().map_or("", ProfileName::as_str);
-        let digest = Sha256::new()
+        Sha256::new()
             .chain_update(token.user().0.unwrap_or_default())
             .chain_update(client)
             .chain_update(only.len().to_be_bytes())
             .chain_update(only)
             .chain_update(profile)
-            .finalize();
-        HostNumber::from_be_bytes(std::array::from_fn(|at| digest[at]))
+            .finalize()
+            .into()
     }
 }
 

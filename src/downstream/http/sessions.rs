@@ -14,7 +14,12 @@ use super::{
     stream::{MAX_WAITING_BYTES, MessageStream},
     token_hash::TokenHash,
 };
-use crate::{base::Lock, downstream::Session, proxy::Endpoint, wire::Outbox};
+use crate::{
+    base::Lock,
+    downstream::Session,
+    proxy::{Endpoint, HostName},
+    wire::Outbox,
+};
 
 /// Maximum number of sessions; beyond it, the session that was unused for the longest time ends.
 const MAX_SESSIONS: usize = 10_000;
@@ -179,6 +184,11 @@ impl HttpSession {
     pub(super) fn is_reopened(&self) -> bool {
         // The general stream is the first one, and is never removed.
         self.state.lock().streams[0].0 != 0
+    }
+
+    /// Returns the name by which all replicas know the host.
+    pub(super) fn host_name(&self) -> HostName {
+        HostName::of(Sha256::digest(&self.id).into())
     }
 
     /// Returns whether a stream is the one for general messages of another replica that has had

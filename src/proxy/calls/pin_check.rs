@@ -61,6 +61,6 @@ pub(super) async fn check_pins(
 fn has_changed(fleet: &Fleet, instance: Instance, tool: &str) -> bool {
     let catalog = instance.owner.and_then(|_| upstream(fleet, instance).catalog());
     catalog.is_some_and(|catalog| {
-        fleet.catalog_memory.blocked(instance.server, &catalog).contains(tool)
+        fleet.memory.catalogs.blocked(instance.server, &catalog).contains(tool)
     })
 }

@@ -72,6 +72,35 @@ impl KeptResult {
         Ok(Self { length, body, json })
     }
 
+    /// Returns the length of the text, in bytes.
+    pub(in crate::proxy) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the form in which another process can keep it: the place of the JSON, as JSON, a
+    /// line break, and the text.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(in crate::proxy) fn encode(&self) -> io::Result<Vec<u8>> {
+        let mut encoded = serde_json::to_vec(&self.json)?;
+        encoded.push(b'\n');
+        encoded.extend(self.bytes(0..self.length)?);
+        Ok(encoded)
+    }
+
+    /// Returns the content that another process has encoded.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub(super) fn decode(encoded: &[u8]) -> io::Result<Content> {
+        let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+        let end = memchr::memchr(b'\n', encoded).ok_or_else(damaged)?;
+        let json = serde_json::from_slice(&encoded[..end])?;
+        let text = String::from_utf8(encoded[end + 1..].to_vec()).map_err(|_| damaged())?;
+        Ok(Content { text, json, ..Content::default() })
+    }
+
     /// Returns a part of the text, or the findings of a search in it.
     ///
     /// # Errors
@@ -180,6 +209,20 @@ mod tests {
         let read = kept.read(&grep).unwrap();
         assert_eq!(read.text, "2: ä\n4: ä");
         assert_eq!(read.note, "[dormouse: 2 matches; there are more]");
+    }
+
+    #[test]
+    fn encoded_result_is_the_same_elsewhere() {
+        let here = kept(&json!({"content": [{"type": "text", "text": "{\"a\":\n\"ä\"}"}]}));
+        let there =
+            KeptResult::keep(&KeptResult::decode(&here.encode().unwrap()).unwrap()).unwrap();
+        let path = ResultPart::JsonPath { path: "$.a".to_owned(), limit: 9 };
+        for part in [ResultPart::Page(1), path] {
+            assert_eq!(there.read(&part), here.read(&part));
+        }
+        for damaged in ["", "x\ntext", "null"] {
+            assert!(KeptResult::decode(damaged.as_bytes()).is_err());
+        }
     }
 
     #[test]

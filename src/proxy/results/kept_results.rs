@@ -45,8 +45,8 @@ pub(in crate::proxy) struct KeptResults {
 /// A result that was cut.
 pub(in crate::proxy) struct Cut {
     pub(in crate::proxy) preview: Raw,
-    /// True if the rest of it can be read.
-    pub(in crate::proxy) is_kept: bool,
+    /// The id by which the rest of it can be read; `None` if it is not kept.
+    pub(in crate::proxy) id: Option<String>,
 }
 
 /// Results that no session can read any more. Dropping them closes files, which may block.
@@ -98,9 +98,36 @@ impl KeptResults {
             if id.is_some() {
                 added.notify_one();
             }
-            Some(Cut { preview, is_kept: id.is_some() })
+            Some(Cut { preview, id })
         });
         cutting.await.flatten()
+    }
+
+    /// Returns a result of the principal; `None` if it is unknown or has been discarded.
+    pub(in crate::proxy) fn find(&self, principal: Principal, id: &str) -> Option<Arc<KeptResult>> {
+        self.table.lock().get(principal, id, Instant::now()).cloned()
+    }
+
+    /// Keeps a result that another process has cut for the principal, as that one has encoded it.
+    pub(in crate::proxy) async fn adopt(&self, principal: Principal, id: String, encoded: Vec<u8>) {
+        let (table, hasher, added) = (self.table.clone(), self.hasher.clone(), self.added.clone());
+        let keeping = run_blocking(move || {
+            let content = KeptResult::decode(&encoded)?;
+            let kept = Arc::new(KeptResult::keep(&content)?);
+            let (result, now) = ((fingerprint(&hasher, &content), kept), Instant::now());
+            let mut table = table.lock();
+            // Another request may have read the same.
+            if table.get(principal, &id, now).is_none() {
+                let removed = table.put(principal, id, result, now);
+                drop(table);
+                drop(removed);
+            }
+            added.notify_one();
+            std::io::Result::Ok(())
+        });
+        if let Some(Err(error)) = keeping.await {
+            tracing::debug!(%error, "cannot keep a large result of another process");
+        }
     }
 
     /// Returns a part of a result of the principal.
@@ -113,8 +140,7 @@ impl KeptResults {
         id: &str,
         part: ResultPart,
     ) -> Result<Excerpt, String> {
-        let found = self.table.lock().get(principal, id, Instant::now()).cloned();
-        let Some(kept) = found else {
+        let Some(kept) = self.find(principal, id) else {
             return Err("the result is unknown or has been discarded; call the tool again".into());
         };
         let permits = match part {
@@ -161,10 +187,8 @@ fn keep(
     principal: Principal,
     content: &Content,
 ) -> Option<String> {
-    let text = &content.text;
-    let hash = hasher.hash_one((text, &content.json));
-    let fingerprint = Fingerprint { bytes: text.len(), hash };
-    if !table.lock().has_room_for(text.len()) {
+    let fingerprint = fingerprint(hasher, content);
+    if !table.lock().has_room_for(fingerprint.bytes) {
         return None;
     }
     let known = table.lock().renew(principal, fingerprint, Instant::now());
@@ -178,6 +202,11 @@ fn keep(
     let removed = table.lock().put(principal, id.clone(), (fingerprint, kept), Instant::now());
     drop(removed);
     Some(id)
+}
+
+fn fingerprint(hasher: &RandomState, content: &Content) -> Fingerprint {
+    let Content { text, json, .. } = content;
+    Fingerprint { bytes: text.len(), hash: hasher.hash_one((text, json)) }
 }
 
 #[cfg(test)]
