@@ -104,6 +104,10 @@ pub(super) struct LoginLifetime {
     /// The number of renewals since the user has logged in.
     #[serde(default)]
     pub(super) renewals: u64,
+    /// True if a replica has stored the login again after the store had lost it. Another replica
+    /// may have a newer state.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_restored: bool,
 }
 
 impl LoginFacts {
@@ -276,4 +280,40 @@ impl AuthClient {
         let is_over = client.expires_at.is_some_and(|at| at <= now_seconds());
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
+}
+
+/// Returns a login with this token, which has expired.
+#[cfg(test)]
+pub(super) fn login_of_test(access: &str) -> Credential {
+    let facts = LoginFacts {
+        server: "https://s.example/mcp".to_owned(),
+        issuer: "https://as.example".to_owned(),
+        resource: "https://s.example".to_owned(),
+        token_endpoint: "https://as.example/token".to_owned(),
+        revocation_endpoint: None,
+        client: LoginClient {
+            id: "c".to_owned(),
+            method: AuthMethod::ClientSecretPost,
+            redirect_uri: None,
+            registered_scopes: Vec::new(),
+            expires_at: None,
+        },
+        grant: LoginGrant {
+            asked: Vec::new(),
+            scopes: vec!["a".to_owned()],
+            wanted: Vec::new(),
+            login_id: Some("first".to_owned()),
+        },
+        lifetime: LoginLifetime {
+            obtained_at: 1,
+            expires_at: Some(2),
+            is_renewable: true,
+            is_usable: true,
+            renewals: 0,
+            is_restored: false,
+        },
+    };
+    let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
+    let client_secret = Some(Secret::new("s"));
+    Credential { facts, client_secret, tokens: Some(tokens), is_in_file: false }
 }

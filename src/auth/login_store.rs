@@ -316,7 +316,7 @@ mod tests {
     use super::{
         super::{
             auth_method::AuthMethod,
-            credential::{LoginClient, LoginGrant, LoginLifetime, Tokens},
+            credential::{LoginClient, LoginGrant, LoginLifetime, Tokens, login_of_test as login},
         },
         *,
     };
@@ -327,39 +327,6 @@ mod tests {
 
     fn store_in(directory: &Path) -> LoginStore {
         LoginStore::new(Some(Arc::new(FileStore::for_secrets(directory))), false)
-    }
-
-    fn login(access: &str) -> Credential {
-        let facts = LoginFacts {
-            server: "https://s.example/mcp".to_owned(),
-            issuer: "https://as.example".to_owned(),
-            resource: "https://s.example".to_owned(),
-            token_endpoint: "https://as.example/token".to_owned(),
-            revocation_endpoint: None,
-            client: LoginClient {
-                id: "c".to_owned(),
-                method: AuthMethod::ClientSecretPost,
-                redirect_uri: None,
-                registered_scopes: Vec::new(),
-                expires_at: None,
-            },
-            grant: LoginGrant {
-                asked: Vec::new(),
-                scopes: vec!["a".to_owned()],
-                wanted: Vec::new(),
-                login_id: Some("first".to_owned()),
-            },
-            lifetime: LoginLifetime {
-                obtained_at: 1,
-                expires_at: Some(2),
-                is_renewable: true,
-                is_usable: true,
-                renewals: 0,
-            },
-        };
-        let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
-        let client_secret = Some(Secret::new("s"));
-        Credential { facts, client_secret, tokens: Some(tokens), is_in_file: false }
     }
 
     #[tokio::test(start_paused = true)]
@@ -547,6 +514,7 @@ mod tests {
                 is_renewable: true,
                 is_usable: true,
                 renewals: 0,
+                is_restored: false,
             },
         };
         assert_eq!(facts, expected);

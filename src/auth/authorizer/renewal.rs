@@ -89,15 +89,14 @@ impl Authorizer {
     async fn restore(&self) -> Result<(), CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
-        match self.token.unsaved_login(version) {
-            Some(login) => {
-                tracing::warn!(
-                    server = self.target.name,
-                    "the store had no login; storing it again"
-                );
-                self.save(&lock, login).await;
-            }
-            None => self.token.invalidate(),
+        if let Some(mut login) = self.token.unsaved_login(version) {
+            tracing::warn!(server = self.target.name, "the store had no login; storing it again");
+            login.facts.lifetime.is_restored = true;
+            self.save(&lock, login).await;
+        } else {
+            // An older one is replaced at the next check.
+            let newest = self.read_newest().await?;
+            self.token.set(newest, version);
         }
         Ok(())
     }
@@ -114,18 +113,20 @@ impl Authorizer {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
         let kept = self.current_login(version).await?;
+        let is_expired = |login: &Credential| login.is_expired(SystemTime::now());
         let is_other = |login: &Credential| {
             let kept = login.authorization();
-            kept.is_some() && kept != refused && !login.is_expired(SystemTime::now())
+            kept.is_some() && kept != refused && !is_expired(login)
         };
+        let is_on_trial = is_refused
+            && self.token.is_on_trial(refused.as_ref())
+            && !kept.as_ref().is_some_and(is_expired);
         match kept {
             Some(login) if is_other(&login) => {
                 self.token.set(Some(login), version);
                 Ok(())
             }
-            _ if is_refused && self.token.is_on_trial(refused.as_ref()) => {
-                Err(self.unavailable_for_now(NEW_TOKEN_REFUSED))
-            }
+            _ if is_on_trial => Err(self.unavailable_for_now(NEW_TOKEN_REFUSED)),
             kept if self.uses_client_credentials() => {
                 let known = kept.map(|kept| kept.facts);
                 let known = match known {
@@ -139,7 +140,7 @@ impl Authorizer {
             }
             Some(login) if login.can_be_renewed() => {
                 let shown = login.authorization();
-                if self.token.may_be_lost(version) {
+                if self.token.may_be_lost(version) || login.facts.lifetime.is_restored {
                     self.doubt.begin(shown.clone(), LOST_PATIENCE);
                 }
                 if self.doubt.holds(shown.as_ref()) {
@@ -480,5 +481,71 @@ impl Authorizer {
             }));
         }
         Ok(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::Arc};
+
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::{
+        auth::{credential::login_of_test, login_target::LoginTarget},
+        config::{Environment, parse},
+        store::redis_server::RedisServer,
+    };
+
+    /// One replica, and the logins that it shares with others.
+    fn replica(server: &RedisServer) -> (Arc<Authorizer>, Arc<LoginStore>) {
+        let text = r#"{"mcpServers": {"g": {"url": "http://127.0.0.1:1/mcp"}}}"#;
+        let parsed = parse(text, Path::new("c.json"), &Environment::default()).unwrap();
+        let target = LoginTarget::of(&parsed.config.servers[0], None).unwrap();
+        let store = Arc::new(LoginStore::new(Some(server.logins()), false));
+        let authorizer =
+            Authorizer::new(target, "log in".to_owned(), store.clone(), TaskTracker::new());
+        (authorizer, store)
+    }
+
+    /// Returns a login that has expired after so many renewals.
+    fn login(renewals: u64) -> Credential {
+        let mut login = login_of_test(&format!("t{renewals}"));
+        login.facts.lifetime.renewals = renewals;
+        login
+    }
+
+    #[tokio::test]
+    async fn newer_login_survives_that_another_replica_restores_an_older_one() {
+        let Some(server) = RedisServer::start() else { return };
+        let (authorizer, store) = replica(&server);
+        let key = authorizer.target.key.clone();
+        // The store has lost the newer one, which this replica knows.
+        authorizer.token.set(Some(login(2)), StoredVersion::default());
+        let lock = store.lock(&key).await.unwrap();
+        let older = move |store: &LoginStore, key: &_| store.write(key, &lock, &login(1));
+        store.run_for(&key, older).await.unwrap();
+        let renewals = |it: Credential| it.facts.lifetime.renewals;
+        authorizer.restore().await.unwrap();
+        assert_eq!(authorizer.token.kept_through_loss().map(renewals), Some(2));
+        authorizer.restore().await.unwrap();
+        let stored = store.run_for(&key, LoginStore::read).await.unwrap().unwrap();
+        assert!(stored.facts.lifetime.is_restored);
+        assert_eq!(renewals(stored), 2);
+    }
+
+    #[tokio::test]
+    async fn restored_login_is_not_renewed_at_once() {
+        let Some(server) = RedisServer::start() else { return };
+        let (authorizer, store) = replica(&server);
+        let key = authorizer.target.key.clone();
+        let mut restored = login(1);
+        restored.facts.lifetime.is_restored = true;
+        let shown = restored.authorization();
+        let lock = store.lock(&key).await.unwrap();
+        let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &restored);
+        store.run_for(&key, write).await.unwrap();
+        let renewed = authorizer.replace_token(shown, None).await;
+        assert!(matches!(renewed, Err(CredentialError::StoreOutage(_))), "{renewed:?}");
     }
 }

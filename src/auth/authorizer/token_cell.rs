@@ -41,7 +41,8 @@ struct TokenState {
     is_unsaved: bool,
     /// True if `current` is to be stored again.
     is_restoration_due: bool,
-    /// The token that an authorization server granted last, and when.
+    /// The token that an authorization server granted last, and when; `None` when the server has
+    /// accepted it.
     last_grant: Option<(Authorization, Instant)>,
     /// The token that the server accepted last.
     accepted: Option<Authorization>,
@@ -237,9 +238,11 @@ impl TokenCell {
 
     /// Records the token that the server accepted just now.
     pub(super) fn note_accepted(&self, shown: &Authorization) {
-        let accepted = &mut self.state.lock().accepted;
-        if accepted.as_ref() != Some(shown) {
-            *accepted = Some(shown.clone());
+        let mut state = self.state.lock();
+        if state.accepted.as_ref() != Some(shown) {
+            state.accepted = Some(shown.clone());
+            // Calls with an earlier token may end later.
+            state.last_grant.take_if(|(granted, _)| granted == shown);
         }
     }
 
@@ -253,7 +256,6 @@ impl TokenCell {
         let state = self.state.lock();
         let given = state.last_grant.as_ref().filter(|(token, _)| shown == Some(token));
         given.is_some_and(|(_, since)| since.elapsed() < TRIAL_TIMEOUT)
-            && state.accepted.as_ref() != shown
     }
 
     /// Returns whether the current token differs from the refused one.
