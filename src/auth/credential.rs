@@ -104,10 +104,10 @@ pub(super) struct LoginLifetime {
     /// The number of renewals since the user has logged in.
     #[serde(default)]
     pub(super) renewals: u64,
-    /// True if a replica has stored the login again after the store had lost it. Another replica
-    /// may have a newer state.
+    /// True if another replica may have a newer state: the store had lost the login and got it
+    /// again, or a renewal has begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_restored: bool,
+    pub(super) may_be_older: bool,
 }
 
 impl LoginFacts {
@@ -310,7 +310,7 @@ pub(super) fn login_of_test(access: &str) -> Credential {
             is_renewable: true,
             is_usable: true,
             renewals: 0,
-            is_restored: false,
+            may_be_older: false,
         },
     };
     let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };

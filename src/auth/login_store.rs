@@ -514,7 +514,7 @@ mod tests {
                 is_renewable: true,
                 is_usable: true,
                 renewals: 0,
-                is_restored: false,
+                may_be_older: false,
             },
         };
         assert_eq!(facts, expected);

@@ -89,7 +89,7 @@ impl TokenGrant {
             is_renewable: tokens.refresh.is_some(),
             is_usable: true,
             renewals: facts.lifetime.renewals.saturating_add(1),
-            is_restored: false,
+            may_be_older: false,
         };
         if let Some(scopes) = scopes {
             facts.grant.scopes = scopes;

@@ -91,7 +91,7 @@ impl Authorizer {
         let version = self.stored_version().await?;
         if let Some(mut login) = self.token.unsaved_login(version) {
             tracing::warn!(server = self.target.name, "the store had no login; storing it again");
-            login.facts.lifetime.is_restored = true;
+            login.facts.lifetime.may_be_older = true;
             self.save(&lock, login).await;
         } else {
             // An older one is replaced at the next check.
@@ -113,6 +113,7 @@ impl Authorizer {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
         let kept = self.current_login(version).await?;
+        let kept = self.shared(&lock, kept, version).await;
         let is_expired = |login: &Credential| login.is_expired(SystemTime::now());
         let is_other = |login: &Credential| {
             let kept = login.authorization();
@@ -140,7 +141,7 @@ impl Authorizer {
             }
             Some(login) if login.can_be_renewed() => {
                 let shown = login.authorization();
-                if self.token.may_be_lost(version) || login.facts.lifetime.is_restored {
+                if self.token.may_be_lost(version) || login.facts.lifetime.may_be_older {
                     self.doubt.begin(shown.clone(), LOST_PATIENCE);
                 }
                 if self.doubt.holds(shown.as_ref()) {
@@ -151,6 +152,22 @@ impl Authorizer {
             None if self.waits_for_a_login(version) => Err(in_doubt()),
             kept => Err(self.cannot_renew(kept, version)),
         }
+    }
+
+    /// Stores a login that the store has lost, or has in an older state, so that other replicas
+    /// learn of it. Returns the login.
+    async fn shared(
+        &self,
+        lock: &LoginLock,
+        kept: Option<Credential>,
+        version: StoredVersion,
+    ) -> Option<Credential> {
+        let mut login = kept?;
+        if self.token.is_ahead_of(version) {
+            login.facts.lifetime.may_be_older = true;
+            self.save(lock, login.clone()).await;
+        }
+        Some(login)
     }
 
     /// Returns whether to wait for a login that other replicas may have, and the store has lost. A
@@ -209,6 +226,7 @@ impl Authorizer {
         let http = self.target.http().map_err(unavailable)?;
         let reserved = self.store.run_for(&self.target.key, LoginStore::reserve_space).await;
         let reserved = reserved.map_err(store_error)?;
+        self.note_begun(lock, &login).await?;
         let granted = refresh(&http, &client, &login).await;
         drop(reserved);
         match granted {
@@ -219,6 +237,22 @@ impl Authorizer {
             }
             Err(error) => self.handle_renewal_failure(lock, login, is_refused, error).await,
         }
+    }
+
+    /// Notes in the store that the refresh token of a login is about to be used. If the store or
+    /// this replica fails before the new token is stored, the others know that they have to wait.
+    async fn note_begun(
+        &self,
+        lock: &LoginLock,
+        login: &Credential,
+    ) -> Result<(), CredentialError> {
+        if !self.store.loses_logins() || login.facts.lifetime.may_be_older {
+            return Ok(());
+        }
+        let (mut begun, lock) = (login.clone(), lock.clone());
+        begun.facts.lifetime.may_be_older = true;
+        let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &begun);
+        self.store.run_for(&self.target.key, write).await.map_err(store_error)
     }
 
     async fn handle_renewal_failure(
@@ -530,7 +564,7 @@ mod tests {
         assert_eq!(authorizer.token.kept_through_loss().map(renewals), Some(2));
         authorizer.restore().await.unwrap();
         let stored = store.run_for(&key, LoginStore::read).await.unwrap().unwrap();
-        assert!(stored.facts.lifetime.is_restored);
+        assert!(stored.facts.lifetime.may_be_older);
         assert_eq!(renewals(stored), 2);
     }
 
@@ -540,7 +574,7 @@ mod tests {
         let (authorizer, store) = replica(&server);
         let key = authorizer.target.key.clone();
         let mut restored = login(1);
-        restored.facts.lifetime.is_restored = true;
+        restored.facts.lifetime.may_be_older = true;
         let shown = restored.authorization();
         let lock = store.lock(&key).await.unwrap();
         let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &restored);

@@ -216,6 +216,11 @@ impl TokenCell {
         self.survives_loss && version == StoredVersion::default()
     }
 
+    /// Returns whether the login in use is not in the store, whose login has this version.
+    pub(super) fn is_ahead_of(&self, version: StoredVersion) -> bool {
+        self.survives_loss && (self.may_be_lost(version) || self.state.lock().is_unsaved)
+    }
+
     /// Returns the login in memory, if it survives a loss of the store.
     pub(super) fn kept_through_loss(&self) -> Option<Credential> {
         self.token().filter(|_| self.survives_loss).map(|token| token.login.clone())
