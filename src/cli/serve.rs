@@ -172,7 +172,8 @@ async fn join(
     let telling = tokio::spawn(async move {
         let loads = || fleet.operator().loads_for_all();
         let adopt = |names: &[String]| fleet.operator().adopt_loads(names);
-        let telling = replicas.clone().run(loads, adopt, stop.clone());
+        let rejoined = || fleet.operator().recall_hosts_again();
+        let telling = replicas.clone().run(loads, adopt, rejoined, stop.clone());
         tokio::join!(telling, stop.run_until_cancelled(tell_of_loads(&replicas, &fleet)));
     });
     (joined, telling)

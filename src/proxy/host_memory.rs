@@ -159,6 +159,13 @@ impl HostMemory {
         Some(*principal)
     }
 
+    /// Has the state of all hosts read again.
+    pub(super) fn recall_again(&self) {
+        for known in self.hosts.lock().values_mut() {
+            known.recalled = Arc::default();
+        }
+    }
+
     /// Has all records stored again, so that those of hosts in use do not expire.
     pub(super) fn renew(&self) {
         for known in self.hosts.lock().values_mut() {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::run_blocking,
-    catalog::{Offer, OfferId, Presence},
+    catalog::{Changes, Offer, OfferId, Presence},
 };
 
 /// Maximum time for which a host waits for the catalogs of its loads.
@@ -46,6 +46,10 @@ async fn recall(fleet: &Fleet, principal: Principal) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => HostRecord::default(),
         read => read?,
     };
+    if record != HostRecord::default() {
+        // Its time begins again.
+        fleet.memory.hosts.note_unsaved(principal);
+    }
     let offers = take_over(fleet, principal, &record);
     await_catalogs(fleet, &offers).await;
     Ok(())
@@ -62,8 +66,10 @@ fn take_over(fleet: &Fleet, principal: Principal, record: &HostRecord) -> Vec<Of
     let snapshot = fleet.board.snapshot();
     let offers = snapshot.offers.iter().filter(|offer| record.loads.contains(&offer.name));
     let offers: Vec<OfferId> = offers.map(|offer| offer.id).collect();
-    for offer in &offers {
-        fleet.board.load(principal, *offer);
+    let loaded = offers.iter().filter_map(|offer| fleet.board.load(principal, *offer));
+    let changes = loaded.fold(Changes::default(), Changes::or);
+    if changes.any() {
+        fleet.audience.announce(changes, |host| host.principal() == principal);
     }
     restore_offers(fleet, |offer| offers.contains(&offer.id));
     offers
@@ -142,6 +148,7 @@ async fn store_unsaved(fleet: &Fleet) -> bool {
     true
 }
 
+/// Adds the state of a host to its record, and the record to the state.
 async fn store_record(fleet: &Fleet, principal: Principal) -> io::Result<()> {
     let (loads, has_cut_results) = fleet.board.kept_of(principal);
     // The record of a host that has ended here meanwhile stays: the host may go on elsewhere.
@@ -150,7 +157,6 @@ async fn store_record(fleet: &Fleet, principal: Principal) -> io::Result<()> {
     let Some(stored) = run_blocking(move || place.add_to_record(added)).await else {
         return Ok(());
     };
-    // Another replica may have served the host meanwhile.
     take_over(fleet, principal, &stored?);
     Ok(())
 }

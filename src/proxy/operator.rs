@@ -146,6 +146,11 @@ impl Operator<'_> {
         host_recall::recall_host(self.fleet, principal, name).await;
     }
 
+    /// Has the next request of each host read its state again: others may have served the hosts.
+    pub(crate) fn recall_hosts_again(&self) {
+        self.fleet.memory.hosts.recall_again();
+    }
+
     /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they
     /// are used, if their catalogs are known.
     pub(crate) fn adopt_loads(&self, names: &[String]) {

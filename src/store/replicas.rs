@@ -132,18 +132,25 @@ impl Replicas {
 
     /// Tells the others at intervals of this replica, until `stop` is cancelled, and then that it
     /// is gone. `loads` returns what hosts have loaded here; `adopt` gets what they have loaded at
-    /// the others.
+    /// the others; `rejoined` is called when the others may have taken this replica for gone.
     pub(crate) async fn run(
         self: Arc<Self>,
         loads: impl Fn() -> Vec<String>,
         adopt: impl Fn(&[String]),
+        rejoined: impl Fn(),
         stop: CancellationToken,
     ) {
         let mut changes = self.store.listen();
         // A replica that has just started is news.
         let (mut occasion, mut last_early) = (Occasion::News, None);
+        let mut last_told = Instant::now();
         loop {
+            let began = Instant::now();
+            if began.duration_since(last_told) > BEAT_TIMEOUT {
+                rejoined();
+            }
             if self.clone().tell(loads(), occasion).await {
+                last_told = began;
                 adopt(&self.loads_of_others());
             }
             let next = async {
@@ -328,14 +335,17 @@ impl Replicas {
     /// Returns the home of a host for which something is kept: the replica that has it, or else one
     /// on which all replicas agree.
     pub(crate) fn home_of_host(&self, host: HostNumber) -> Home {
-        if self.hosts.has(host) {
-            return Home::Here;
-        }
-        let others = self.others();
-        let mut having = others.iter().filter(|it| it.url.is_some() && it.hosts.contains(&host));
-        match having.next() {
-            Some(other) => Home::At(other.clone()),
-            None => self.agreed_home(&host.to_be_bytes()),
+        let (others, key) = (self.others(), host.to_be_bytes());
+        let having = others.iter().filter(|it| it.url.is_some() && it.hosts.contains(&host));
+        // Several replicas have served the host if one of them could not be reached for some time.
+        let other = having.max_by_key(|it| weight(&it.mark, &key));
+        match (other, self.hosts.has(host)) {
+            (Some(other), true) if weight(&other.mark, &key) < weight(&self.mark, &key) => {
+                Home::Here
+            }
+            (Some(other), _) => Home::At(other.clone()),
+            (None, true) => Home::Here,
+            (None, false) => self.agreed_home(&key),
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
     ExpiringStore, FileStore, RedisStore, Store, StoreAddress, expiring_store::ExpiryBounds,
     redis_link::RedisLink, store_health::StoreHealth,
 };
+
 /// The stores of one installation, one for each kind of value.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {

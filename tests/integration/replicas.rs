@@ -305,6 +305,48 @@ async fn loads_and_results_of_a_legacy_host_outlive_its_replica() {
 }
 
 #[tokio::test]
+async fn session_that_goes_back_has_its_loads_from_elsewhere() {
+    let Some(service) = Service::with_loads("session", []).await else { return };
+    let mut host = service.legacy_host(0).await;
+    host.load("a").await;
+    service.wait_for_stored("hosts", 1).await;
+    let size = service.record_sizes().await[0];
+    service.replicas[0].signal(Signal::SIGSTOP);
+    service.move_to(&mut host, 1).await;
+    let (url, session) = (service.url(1).await, host.http().session().unwrap());
+    let is_answered = || async {
+        let ping = crate::support::http_client().post(&url).bearer_auth("t");
+        let ping =
+            ping.header("mcp-session-id", &session).header("content-type", "application/json");
+        let ping = ping.header("accept", "application/json, text/event-stream");
+        let ping = ping.body(r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#);
+        ping.send().await.unwrap().status() == 200
+    };
+    // The record of the replica has to vanish before another one continues the session.
+    let given_up = async { while !is_answered().await {} };
+    tokio::time::timeout(PATIENCE, given_up).await.expect("another replica answers");
+    host.load("b").await;
+    service.wait_for_larger_record(size).await;
+    service.replicas[0].signal(Signal::SIGCONT);
+    let sees_all = || {
+        let log = service.replicas[1].log();
+        let last = log.iter().rfind(|line| line.contains("sees ")).cloned();
+        last.is_some_and(|line| line.contains("sees 2 other replicas"))
+    };
+    let is_seen = async {
+        while !sees_all() {
+            assert!(is_answered().await);
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_seen).await.expect("the replica is there again");
+    for replica in [0, 2, 1] {
+        service.move_to(&mut host, replica).await;
+        let description = host.description().await;
+        assert!(!description.contains("- a:") && !description.contains("- b:"), "{description}");
+    }
+}
+
+#[tokio::test]
 async fn loads_and_results_of_a_modern_host_outlive_its_replica() {
     let Some(mut service) = Service::with_loads("session", []).await else { return };
     let token = [("authorization", "Bearer t")];

@@ -47,10 +47,8 @@ pub(super) async fn post(
         }
         _ => match find_session(front, &endpoint, sender, &posted.headers) {
             Ok(session) => {
-                if session.is_reopened() {
-                    let (operator, host) = (front.fleet.operator(), session.session.principal());
-                    operator.recall_host(host, || session.host_name()).await;
-                }
+                let (operator, host) = (front.fleet.operator(), session.session.principal());
+                operator.recall_host(host, || session.host_name()).await;
                 accept_posted(&session, posted).await
             }
             Err(refused) => refused,

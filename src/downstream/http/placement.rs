@@ -74,6 +74,7 @@ pub(super) async fn answer_elsewhere(
     if needed.home(replicas) == Home::Here {
         return None;
     }
+    let copy = needed.copy_here(front, replicas, head);
     let request = ReceivedRequest {
         method: head.method.clone(),
         target: head.target.clone(),
@@ -83,7 +84,9 @@ pub(super) async fn answer_elsewhere(
     while let Home::At(replica) = needed.home(replicas) {
         match forward_while_there(replicas, &replica, request.clone()).await {
             Ok(response) => {
-                end_copy(front, head).await;
+                if let Some(copy) = copy {
+                    copy.end(front).await;
+                }
                 return Some(response);
             }
             Err(NotReached) => replicas.note_unreachable(&replica),
@@ -131,12 +134,32 @@ pub(super) async fn answer_at_replica_of(
     forwarded.inspect_err(|NotReached| replicas.note_unreachable(&replica)).ok()
 }
 
-/// Ends the session here that another replica has answered for.
-async fn end_copy(front: &HttpFront, head: &RequestHead) {
-    let copy = head.session.as_ref().and_then(|id| front.sessions.remove(id));
-    if let Some(copy) = copy {
-        tracing::info!("a session goes on at the replica that has opened it");
-        copy.end().await;
+/// The state of a host here, although its requests are answered by another replica again.
+enum HostCopy {
+    Session(String),
+    /// That of a host without a session.
+    Host(HostKey, HostNumber),
+}
+
+impl HostCopy {
+    async fn end(self, front: &HttpFront) {
+        match self {
+            Self::Session(id) => {
+                if let Some(session) = front.sessions.remove(&id) {
+                    tracing::info!("a session goes on at the replica that has opened it");
+                    session.end().await;
+                }
+            }
+            Self::Host(key, number) => {
+                if let Some(replicas) = &front.replicas {
+                    replicas.forget_host(number);
+                }
+                if let Some(principal) = front.principals.remove(&key) {
+                    tracing::info!("a host goes on at another replica that has served it");
+                    front.fleet.end_instances_of(principal);
+                }
+            }
+        }
     }
 }
 
@@ -146,7 +169,7 @@ enum Needed<'a> {
     /// What the ids in these parameters stand for, and what is kept for a host.
     Made {
         params: &'a [u8],
-        host: Option<HostNumber>,
+        host: Option<(HostKey, HostNumber)>,
     },
     Session {
         ticket: SessionTicket,
@@ -169,8 +192,10 @@ impl<'a> Needed<'a> {
             };
             let Some(params) = &request.params else { return Self::Nothing };
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
-            let key = |it| HostKey::of(&head.sender, it, request);
-            let host = endpoint.and_then(|it| front.host_number(it, || key(it)));
+            let host = endpoint.and_then(|endpoint| {
+                let key = || HostKey::of(&head.sender, endpoint, request);
+                Some((key(), front.host_number(endpoint, key)?))
+            });
             return Self::Made { params: &params.as_bytes()[..length], host };
         }
         let Some(id) = &head.session else { return Self::Nothing };
@@ -201,14 +226,10 @@ impl<'a> Needed<'a> {
             {
                 None
             }
-            Self::Made { params, host } => {
-                let maker =
-                    replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some());
-                match (maker, host) {
-                    (None, Some(host)) => return replicas.home_of_host(*host),
-                    (maker, _) => maker,
-                }
-            }
+            Self::Made { params, host } => match (maker_in(params, replicas), host) {
+                (None, Some((_, number))) => return replicas.home_of_host(*number),
+                (maker, _) => maker,
+            },
             Self::Session { ticket, is_reopened: false } => {
                 return replicas.home_of(&ticket.mark, ticket.key.as_bytes());
             }
@@ -219,6 +240,28 @@ impl<'a> Needed<'a> {
         };
         named.map_or(Home::Here, Home::At)
     }
+
+    /// Returns the state that the host has here, if another replica answers for all of it.
+    fn copy_here(
+        &self,
+        front: &HttpFront,
+        replicas: &Replicas,
+        head: &RequestHead,
+    ) -> Option<HostCopy> {
+        match self {
+            Self::Session { is_reopened: true, .. } => head.session.clone().map(HostCopy::Session),
+            Self::Made { params, host: Some((key, number)) } => {
+                let is_here = front.principals.has(key) && maker_in(params, replicas).is_none();
+                is_here.then(|| HostCopy::Host(key.clone(), *number))
+            }
+            Self::Nothing | Self::Session { .. } | Self::Made { .. } => None,
+        }
+    }
+}
+
+/// Returns the replica that has made an id in these parameters.
+fn maker_in(params: &[u8], replicas: &Replicas) -> Option<Arc<Replica>> {
+    replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some())
 }
 
 /// Returns the id of the session that a request names in its header.

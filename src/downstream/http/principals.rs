@@ -120,6 +120,11 @@ impl Principals {
         self.0.lock().contains_key(key)
     }
 
+    /// Forgets a host. Returns its principal, if it was remembered.
+    pub(super) fn remove(&self, key: &HostKey) -> Option<Principal> {
+        Some(self.0.lock().remove(key)?.principal)
+    }
+
     /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the
     /// maximum number.
     pub(super) fn take_expired(&self, timeout: Duration) -> Vec<(HostKey, Principal)> {
