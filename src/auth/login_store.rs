@@ -197,6 +197,20 @@ impl LoginStore {
             .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
+    /// Notes that the refresh token of a login is about to be used. If the store or this process
+    /// fails before the new token is stored, other replicas know that they have to wait.
+    pub(super) fn note_renewal(
+        &self,
+        key: &LoginKey,
+        lock: &LoginLock,
+        mut login: Credential,
+    ) -> Result<(), LoginStoreError> {
+        if !self.loses_logins() || std::mem::replace(&mut login.facts.lifetime.may_be_older, true) {
+            return Ok(());
+        }
+        self.write(key, lock, &login)
+    }
+
     /// Saves a registered client, unless the user is logged in.
     pub(super) fn write_client(
         &self,

@@ -85,19 +85,13 @@ impl Authorizer {
         facts.await.ok().flatten()
     }
 
-    /// Stores the login in use again, unless another process has stored one in the meantime.
+    /// Stores the login in use again, unless another process has stored a newer one in the meantime.
     async fn restore(&self) -> Result<(), CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
-        if let Some(mut login) = self.token.unsaved_login(version) {
-            tracing::warn!(server = self.target.name, "the store had no login; storing it again");
-            login.facts.lifetime.may_be_older = true;
-            self.save(&lock, login).await;
-        } else {
-            // An older one is replaced at the next check.
-            let newest = self.read_newest().await?;
-            self.token.set(newest, version);
-        }
+        let kept = self.current_login(&lock, version).await?;
+        let version = self.stored_version().await?;
+        self.token.set(kept, version);
         Ok(())
     }
 
@@ -112,8 +106,7 @@ impl Authorizer {
         let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
-        let kept = self.current_login(version).await?;
-        let kept = self.shared(&lock, kept, version).await;
+        let kept = self.current_login(&lock, version).await?;
         let is_expired = |login: &Credential| login.is_expired(SystemTime::now());
         let is_other = |login: &Credential| {
             let kept = login.authorization();
@@ -152,22 +145,6 @@ impl Authorizer {
             None if self.waits_for_a_login(version) => Err(in_doubt()),
             kept => Err(self.cannot_renew(kept, version)),
         }
-    }
-
-    /// Stores a login that the store has lost, or has in an older state, so that other replicas
-    /// learn of it. Returns the login.
-    async fn shared(
-        &self,
-        lock: &LoginLock,
-        kept: Option<Credential>,
-        version: StoredVersion,
-    ) -> Option<Credential> {
-        let mut login = kept?;
-        if self.token.is_ahead_of(version) {
-            login.facts.lifetime.may_be_older = true;
-            self.save(lock, login.clone()).await;
-        }
-        Some(login)
     }
 
     /// Returns whether to wait for a login that other replicas may have, and the store has lost. A
@@ -226,7 +203,9 @@ impl Authorizer {
         let http = self.target.http().map_err(unavailable)?;
         let reserved = self.store.run_for(&self.target.key, LoginStore::reserve_space).await;
         let reserved = reserved.map_err(store_error)?;
-        self.note_begun(lock, &login).await?;
+        let (begun, held) = (login.clone(), lock.clone());
+        let note = move |store: &LoginStore, key: &_| store.note_renewal(key, &held, begun);
+        self.store.run_for(&self.target.key, note).await.map_err(store_error)?;
         let granted = refresh(&http, &client, &login).await;
         drop(reserved);
         match granted {
@@ -237,22 +216,6 @@ impl Authorizer {
             }
             Err(error) => self.handle_renewal_failure(lock, login, is_refused, error).await,
         }
-    }
-
-    /// Notes in the store that the refresh token of a login is about to be used. If the store or
-    /// this replica fails before the new token is stored, the others know that they have to wait.
-    async fn note_begun(
-        &self,
-        lock: &LoginLock,
-        login: &Credential,
-    ) -> Result<(), CredentialError> {
-        if !self.store.loses_logins() || login.facts.lifetime.may_be_older {
-            return Ok(());
-        }
-        let (mut begun, lock) = (login.clone(), lock.clone());
-        begun.facts.lifetime.may_be_older = true;
-        let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &begun);
-        self.store.run_for(&self.target.key, write).await.map_err(store_error)
     }
 
     async fn handle_renewal_failure(
@@ -367,7 +330,7 @@ impl Authorizer {
     async fn record_missing_scopes(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
-        let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
+        let Some(mut login) = self.current_login(&lock, version).await? else { return Ok(true) };
         let LoginGrant { wanted, scopes: granted, .. } = &mut login.facts.grant;
         let missing: Vec<String> =
             scopes.into_iter().filter(|scope| !granted.contains(scope)).collect();
@@ -384,15 +347,27 @@ impl Authorizer {
         Ok(is_more)
     }
 
-    /// Returns the current login: the stored one, or a newer one that could not be saved.
+    /// Returns the current login: the stored one, or a newer one that could not be saved. A login
+    /// that the store has lost, or has in an older state, is stored again, so that other replicas
+    /// learn of it.
     async fn current_login(
         &self,
+        lock: &LoginLock,
         version: StoredVersion,
     ) -> Result<Option<Credential>, CredentialError> {
-        match self.token.unsaved_login(version) {
-            Some(newer) => Ok(Some(newer)),
-            None => self.read_newest().await,
+        let current = match self.token.unsaved_login(version) {
+            Some(newer) => Some(newer),
+            None => self.read_newest().await?,
+        };
+        if !self.token.is_ahead_of(version) {
+            return Ok(current);
         }
+        let Some(mut login) = current else { return Ok(None) };
+        let server = &self.target.name;
+        tracing::warn!(server, "the store has lost the login, or has an older one; storing it");
+        login.facts.lifetime.may_be_older = true;
+        self.save(lock, login.clone()).await;
+        Ok(Some(login))
     }
 
     /// Returns the stored login, or the one in memory if that is newer: a store that had lost it
