@@ -200,10 +200,7 @@ impl Replicas {
         if mark == self.mark {
             return false;
         }
-        let (this, wanted) = (self.clone(), mark.to_owned());
-        let Some(found) = run_blocking(move || this.read(&wanted)).await.flatten() else {
-            return false;
-        };
+        let Some(found) = self.fetch(mark).await else { return false };
         let mut others = self.others.lock();
         let was = others.len();
         others.retain(|(other, _)| other.mark != found.mark);
@@ -257,6 +254,12 @@ impl Replicas {
         (is_current && other.mark == mark).then_some(other)
     }
 
+    /// As [`Self::read`], without blocking the caller.
+    async fn fetch(self: &Arc<Self>, mark: &str) -> Option<Replica> {
+        let (this, mark) = (self.clone(), mark.to_owned());
+        run_blocking(move || this.read(&mark)).await.flatten()
+    }
+
     /// Learns of the replica with this mark, if it has started since the last beat. A mark without
     /// a record is looked up once between two beats.
     pub(crate) async fn look_up(self: &Arc<Self>, mark: &str) {
@@ -268,8 +271,7 @@ impl Replicas {
         if is_known || is_missing || self.health().outage().is_some() {
             return;
         }
-        let (this, wanted) = (self.clone(), mark.to_owned());
-        let Some(found) = run_blocking(move || this.read(&wanted)).await.flatten() else {
+        let Some(found) = self.fetch(mark).await else {
             self.missing.lock().insert(mark.to_owned());
             return;
         };

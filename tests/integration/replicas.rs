@@ -117,6 +117,13 @@ impl Service {
         tokio::time::timeout(PATIENCE, stored).await.expect("it is stored");
     }
 
+    /// Returns the replica that has started the first process of a server.
+    fn home_of(&self, server: &str) -> usize {
+        let process = self.replicas[0].started(server)[0];
+        let has_it = |replica: &Program| descendants(replica.id()).contains(&process);
+        self.replicas.iter().position(has_it).unwrap()
+    }
+
     /// Returns the number of processes of a server that all replicas together have started.
     fn started(&self, server: &str) -> usize {
         self.replicas[0].started(server).len()
@@ -359,9 +366,7 @@ async fn loads_and_results_of_a_modern_host_outlive_its_replica() {
     let cut = host.call("b__echo", long_text()).await;
     service.wait_for_larger_record(size).await;
     service.wait_for_stored("results", 1).await;
-    let process = service.replicas[0].started("b")[0];
-    let has_it = |replica: &Program| descendants(replica.id()).contains(&process);
-    let home = service.replicas.iter().position(has_it).unwrap();
+    let home = service.home_of("b");
     service.replicas[home].signal(Signal::SIGKILL);
     service.replicas[home].exit().await;
     for replica in (0..3).filter(|replica| *replica != home) {
@@ -448,9 +453,7 @@ async fn host_keeps_its_instance_whichever_replica_is_asked() {
     service.move_to(&mut host.0, 3).await;
     use_tool(&mut host, "own/echo", json!({"text": "x"})).await;
     assert_eq!(service.started("own"), 1);
-    let process = service.replicas[0].started("own")[0];
-    let has_it = |replica: &Program| descendants(replica.id()).contains(&process);
-    let home = service.replicas.iter().position(has_it).unwrap();
+    let home = service.home_of("own");
     service.replicas[home].signal(Signal::SIGKILL);
     service.replicas[home].exit().await;
     for replica in (0..4).filter(|replica| *replica != home) {

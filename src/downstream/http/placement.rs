@@ -194,7 +194,8 @@ impl<'a> Needed<'a> {
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
             let host = endpoint.and_then(|endpoint| {
                 let key = || HostKey::of(&head.sender, endpoint, request);
-                Some((key(), front.host_number(endpoint, key)?))
+                let number = front.host_number(endpoint, key)?;
+                Some((key(), number))
             });
             return Self::Made { params: &params.as_bytes()[..length], host };
         }
