@@ -85,7 +85,7 @@ impl Authorizer {
         facts.await.ok().flatten()
     }
 
-    /// Stores the login in use again, unless another process has stored a newer one in the meantime.
+    /// Stores the login in use again, unless another process has stored a newer one meanwhile.
     async fn restore(&self) -> Result<(), CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(store_error)?;
         let version = self.stored_version().await?;
