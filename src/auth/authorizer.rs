@@ -3,6 +3,7 @@
 
 mod renewal;
 mod renewal_doubt;
+mod stored_login;
 mod token_cell;
 
 use std::{

@@ -47,7 +47,7 @@ impl RedisServer {
     }
 
     /// Runs a command of Redis, and returns what it prints.
-    pub(super) fn command(&self, words: &[&str]) -> String {
+    pub(crate) fn command(&self, words: &[&str]) -> String {
         let mut command = program("redis-cli");
         let output = command.args(["-p", &self.port.to_string()]).args(words).output();
         String::from_utf8(output.expect("it runs").stdout).expect("it is text").trim().to_owned()

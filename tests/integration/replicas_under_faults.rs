@@ -12,7 +12,7 @@ use std::{
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{
@@ -175,6 +175,8 @@ struct Parts {
     authority: Arc<Authority>,
     ports: [u16; 3],
     replicas: Vec<Program>,
+    /// Held while no token expires.
+    expiry: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Parts {
@@ -183,8 +185,9 @@ impl Parts {
         let redis = Redis::start().await?;
         let authority = Arc::new(Authority::start().await);
         let user = User::with_config(&json!({}));
-        let mut parts =
-            Self { user, redis, authority, ports: [(); 3].map(|()| free_port()), replicas: vec![] };
+        let ports = [(); 3].map(|()| free_port());
+        let (replicas, expiry) = (vec![], Arc::default());
+        let mut parts = Self { user, redis, authority, ports, replicas, expiry };
         parts.write_config("The s server. Use when testing.");
         let (is_in, said) = parts.user.log_in().await;
         assert!(is_in, "{said}");
@@ -222,6 +225,38 @@ impl Parts {
         }
     }
 
+    /// Waits until the newest token of the login is stored, and lets none expire meanwhile. A token
+    /// that only one replica has got would be lost with it, and the user would have to log in again.
+    async fn keep_token(&self) -> OwnedMutexGuard<()> {
+        let kept = self.expiry.clone().lock_owned().await;
+        // A replica stores a new token before it uses it.
+        let in_use = async {
+            while !self.authority.newest_token_is_in_use() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(2 * PATIENCE, in_use).await.expect("a replica renews the login");
+        kept
+    }
+
+    /// Invalidates the token of the login again and again.
+    fn expire_tokens(&self) -> AbortOnDropHandle<()> {
+        let (authority, expiry) = (self.authority.clone(), self.expiry.clone());
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(TOKEN_LIFETIME).await;
+                let _none_is_kept = expiry.lock().await;
+                authority.expire_used_tokens();
+            }
+        }))
+    }
+
+    /// Returns the refresh tokens that were used, in their order.
+    fn used_refresh_tokens(&self) -> Vec<String> {
+        let requests = self.authority.token_requests().into_iter();
+        requests.filter_map(|(_, mut form)| form.remove("refresh_token")).collect()
+    }
+
     async fn kill(&mut self, replica: usize) {
         self.replicas[replica].signal(Signal::SIGKILL);
         self.replicas[replica].exit().await;
@@ -256,21 +291,28 @@ fn start_hosts(balancer: &Balancer) -> (Arc<Ledger>, Vec<JoinHandle<()>>) {
     (ledger, callers)
 }
 
-/// Waits for the last answers of the hosts, of which none may be wrong.
+/// Waits for the last answers of the hosts.
 async fn end_hosts(ledger: &Ledger, callers: Vec<JoinHandle<()>>) {
     ledger.is_over.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.await.expect("it has not panicked");
     }
+}
+
+fn assert_no_answer_is_wrong(ledger: &Ledger, parts: &Parts) {
     let wrong = ledger.wrong.lock().unwrap();
-    assert!(wrong.is_empty(), "{} wrong answers: {:#?}", wrong.len(), &wrong[..wrong.len().min(9)]);
+    let some = &wrong[..wrong.len().min(9)];
+    let warnings: Vec<_> = parts.replicas.iter().map(Program::warnings).collect();
+    assert!(wrong.is_empty(), "{} wrong answers: {some:#?}; {warnings:#?}", wrong.len());
 }
 
 /// Lets parts of the service fail, one after the other, while the hosts go on.
 async fn break_everything(parts: &mut Parts, ledger: &Ledger) {
     ledger.more(500).await;
     for replica in [0, 1] {
+        let kept = parts.keep_token().await;
         parts.kill(replica).await;
+        drop(kept);
         ledger.more(400).await;
         parts.start_again(replica).await;
         ledger.more(300).await;
@@ -287,8 +329,10 @@ async fn break_everything(parts: &mut Parts, ledger: &Ledger) {
             ledger.more(50).await;
         }
     }
+    let kept = parts.keep_token().await;
     parts.redis.kill().await;
     parts.kill(2).await;
+    drop(kept);
     ledger.more(300).await;
     parts.redis.resume().await;
     parts.start_again(2).await;
@@ -328,6 +372,7 @@ async fn replace_replicas(balancer: BalancerKind) {
         ledger.more(300).await;
     }
     end_hosts(&ledger, callers).await;
+    assert_no_answer_is_wrong(&ledger, &parts);
     let lost = ledger.lost.lock().unwrap();
     assert!(lost.is_empty(), "{lost:?}");
     let executions = parts.executions();
@@ -345,17 +390,16 @@ async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
     let addresses = parts.ports.map(|port| format!("127.0.0.1:{port}"));
     let Some(nginx) = Balancer::start(BalancerKind::Nginx, &addresses).await else { return };
     let (ledger, callers) = start_hosts(&nginx);
-    let authority = parts.authority.clone();
-    let expiring = AbortOnDropHandle::new(tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(TOKEN_LIFETIME).await;
-            authority.expire_used_tokens();
-        }
-    }));
+    let expiring = parts.expire_tokens();
     break_everything(&mut parts, &ledger).await;
     end_hosts(&ledger, callers).await;
     drop(expiring);
 
+    let shown = parts.used_refresh_tokens();
+    let once: BTreeSet<_> = shown.iter().collect();
+    assert_eq!(once.len(), shown.len(), "a refresh token was used twice: {shown:?}");
+    assert!(shown.len() > 1, "tokens were renewed");
+    assert_no_answer_is_wrong(&ledger, &parts);
     let (answered, lost) = (ledger.answered.lock().unwrap(), ledger.lost.lock().unwrap());
     let executions = parts.executions();
     assert!(executions.values().all(|times| *times == 1), "a call was run twice");
@@ -369,11 +413,6 @@ async fn no_answer_crosses_and_nobody_is_logged_out_while_parts_fail() {
     let unsent = lost.keys().filter(|text| !executions.contains_key(*text)).count();
     // Three replicas were killed, each with at most one call of each host.
     assert!(lost.len() <= 3 * HOSTS, "{lost:?}");
-    let requests = parts.authority.token_requests();
-    let shown: Vec<_> = requests.iter().filter_map(|(_, form)| form.get("refresh_token")).collect();
-    let once: BTreeSet<_> = shown.iter().collect();
-    assert_eq!(once.len(), shown.len(), "a refresh token was used twice");
-    assert!(shown.len() > 1, "tokens were renewed");
     eprintln!(
         "{} calls answered, {echoes} of them run once by the server; {} lost with a replica, of \
             which {unsent} had not reached the server; {} renewals",

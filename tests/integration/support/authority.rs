@@ -154,6 +154,13 @@ impl Authority {
         valid.retain(|token, _| !used.contains(token));
     }
 
+    /// Returns whether the access token that was given last is valid, and has been used.
+    pub fn newest_token_is_in_use(&self) -> bool {
+        let state = lock(&self.state);
+        let newest = state.newest_access_token();
+        state.valid.contains_key(&newest) && state.used.contains(&newest)
+    }
+
     /// Invalidates all access tokens, and answers token requests with an error that repeats them.
     pub fn echo_token_requests(&self) {
         let mut state = lock(&self.state);
@@ -298,6 +305,10 @@ impl State {
         (StatusCode::FOUND, [(header::LOCATION, back.to_string())]).into_response()
     }
 
+    fn newest_access_token(&self) -> String {
+        format!("canary-access-{}", self.tokens_given)
+    }
+
     fn token(&mut self, form: &HashMap<String, String>) -> Result<Value, &'static str> {
         let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
@@ -314,7 +325,7 @@ impl State {
             _ => return Err("authorization_pending"),
         };
         self.tokens_given += 1;
-        let access = format!("canary-access-{}", self.tokens_given);
+        let access = self.newest_access_token();
         let refresh = format!("canary-refresh-{}", self.tokens_given);
         self.refreshable.push(refresh.clone());
         let known = json!({
