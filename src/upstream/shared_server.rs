@@ -59,7 +59,8 @@ impl SharedServer {
         let _order = self.stale.merge_alone();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));
-            self.publish(merged, LoadOrigin::OwnAccord, audience);
+            // A change loads nothing that no host has requested.
+            self.publish(merged, LoadOrigin::HostsRequest, audience);
         }
     }
 

@@ -537,3 +537,20 @@ async fn toolset_without_tools_is_reported() {
         assert!(code == Some(0) && printed.contains(warning), "{command}: {printed}");
     }
 }
+
+#[tokio::test]
+async fn list_that_changes_loads_no_other_toolset() {
+    let toolsets = json!({
+        "some": {"tools": ["change", "news"], "description": "Some tools"},
+        "others": {"tools": ["echo"], "description": "Other tools"},
+    });
+    let server = Server::lazy("a").set("toolsets", toolsets);
+    let mut host = host_of(server, "activate").await;
+    load(&mut host, "activate", "a/some").await;
+    host.call("a__change", json!({"tools": ["news"]})).await;
+    while !host.tool_names().await.contains(&"a__news".to_owned()) {
+        host.notification("notifications/tools/list_changed").await;
+    }
+    let names = host.tool_names().await;
+    assert!(!names.contains(&"a__echo".to_owned()), "{names:?}");
+}
