@@ -50,6 +50,7 @@ mod script_tools;
 mod script_types;
 mod serve;
 mod served_fleet;
+mod served_replica;
 mod settings;
 mod shared_flags;
 mod shared_pool;

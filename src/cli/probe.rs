@@ -181,8 +181,8 @@ impl ServerObserver for NoHosts {
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}
 
-    fn recall(&self) -> Option<Recalled> {
-        None
+    fn recall(&self) -> Pin<Box<dyn Future<Output = Option<Recalled>> + Send + '_>> {
+        Box::pin(std::future::ready(None))
     }
 
     fn troubled(&self, _: Option<String>) {}

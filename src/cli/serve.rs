@@ -1,14 +1,13 @@
 //! `dormouse serve`: serves hosts on standard input and output or over HTTP.
 
-use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use tokio::{sync::broadcast::error::RecvError, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     config_source::ConfigSource, http_socket::HttpSocket, lineage, runtime::runtime_of_service,
-    served_fleet::KeptState, served_fleet::ServedFleet, settings, shared_flags::Options, signals,
-    state_stores::StateStores, ui,
+    served_fleet::KeptState, served_fleet::ServedFleet, served_replica, settings,
+    shared_flags::Options, signals, state_stores::StateStores, ui,
 };
 use crate::{
     auth::{Auth, PublicAddress, PublicLogins},
@@ -23,8 +22,8 @@ use crate::{
         only_host::{self, HostLink},
     },
     identity::Issuers,
-    proxy::{Event, Fleet},
-    store::{Occasion, Replicas, SharedStores},
+    proxy::Fleet,
+    store::Replicas,
     upstream::ProcessServices,
     wire::HostStreams,
 };
@@ -118,7 +117,8 @@ async fn serve(
     let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
             let address = listener.address()?;
-            let (replicas, telling) = join(&shared, &fleet, address, stop.clone()).await;
+            let (replicas, telling) =
+                served_replica::join(&shared, &fleet, address, stop.clone()).await;
             (Some(replicas), Some(telling))
         }
         _ => (None, None),
@@ -156,61 +156,6 @@ async fn serve(
     served.stop().await;
     watchdog.end();
     Ok(ended?)
-}
-
-/// Learns which replicas there are, if the store can tell, and starts the task that tells them of
-/// this one.
-async fn join(
-    shared: &SharedStores,
-    fleet: &Arc<Fleet>,
-    address: SocketAddr,
-    stop: CancellationToken,
-) -> (Arc<Replicas>, JoinHandle<()>) {
-    let replicas = replicas_of(shared, fleet, address);
-    replicas.clone().tell(Vec::new(), Occasion::Regular).await;
-    let (joined, fleet) = (replicas.clone(), fleet.clone());
-    let telling = tokio::spawn(async move {
-        let loads = || fleet.operator().loads_for_all();
-        let adopt = |names: &[String]| fleet.operator().adopt_loads(names);
-        let rejoined = || fleet.operator().recall_hosts_again();
-        let telling = replicas.clone().run(loads, adopt, rejoined, stop.clone());
-        tokio::join!(telling, stop.run_until_cancelled(tell_of_loads(&replicas, &fleet)));
-    });
-    (joined, telling)
-}
-
-/// Announces a load when the catalog of its server is stored, so that other replicas can list the
-/// tools without connecting the server.
-async fn tell_of_loads(replicas: &Replicas, fleet: &Fleet) {
-    let mut events = fleet.operator().events();
-    let mut told = Vec::new();
-    loop {
-        match events.recv().await {
-            // A missed event may have been a load.
-            Ok(Event::CatalogStored) | Err(RecvError::Lagged(_)) => {}
-            Ok(_) => continue,
-            Err(RecvError::Closed) => return,
-        }
-        let loads = fleet.operator().loads_for_all();
-        if loads != told {
-            let known = replicas.loads_of_others();
-            if loads.iter().any(|load| !known.contains(load)) {
-                replicas.tell_soon();
-            }
-            told = loads;
-        }
-    }
-}
-
-/// Returns the replicas that share a store, of which this process is one.
-fn replicas_of(shared: &SharedStores, fleet: &Fleet, address: SocketAddr) -> Arc<Replicas> {
-    let named = fleet.settings().store.replica_url.clone();
-    // An address of all interfaces is none that others can connect to, and a certificate is for a
-    // name.
-    let has_name = fleet.settings().http.listening.certificate.is_some();
-    let is_reachable = !address.ip().is_unspecified() && !has_name;
-    let own = is_reachable.then(|| format!("http://{address}"));
-    Replicas::new(shared, fleet.operator().mark().to_owned(), named.or(own))
 }
 
 async fn serve_stdio(fleet: Arc<Fleet>, stop: CancellationToken) -> std::io::Result<()> {

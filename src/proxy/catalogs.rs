@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Event, Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
     base::run_blocking,
-    catalog::{Offer, Presence, ServerCatalog, ServerId, hidden_characters},
+    catalog::{Offer, Presence, ServerCatalog, ServerId, Snapshot, hidden_characters},
     config::{Pin, Startup},
     upstream::{ChangeAudience, Recalled, declared_names},
 };
@@ -50,7 +50,8 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         return;
     }
     if !fleet.memory.catalogs.is_news(server, catalog) {
-        fleet.events.send(Event::CatalogStored);
+        let server = fleet.servers.config(server).name.clone();
+        fleet.events.send(Event::CatalogStored { server, is_written: false });
         return;
     }
     let (weak, catalog) = (fleet.this.clone(), catalog.clone());
@@ -66,7 +67,8 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         else {
             return;
         };
-        fleet.events.send(Event::CatalogStored);
+        let name = config.name.clone();
+        fleet.events.send(Event::CatalogStored { server: name, is_written: true });
         if config.settings.pin != Pin::Off {
             let suspicious =
                 fleet.memory.catalogs.suspicious(server, config.settings.pin, &catalog);
@@ -165,20 +167,42 @@ pub(super) async fn recall_all(fleet: &Fleet) {
     let reading = run_blocking(move || {
         let mut known = Vec::new();
         for server in roster.ids() {
-            let offers = snapshot.offers_of(server).map(|(_, offer)| offer);
-            let unloaded: Vec<&Offer> =
-                offers.filter(|offer| matches!(offer.presence, Presence::Offered { .. })).collect();
-            if unloaded.is_empty() {
+            let mut unloaded = unloaded_offers(&snapshot, server).peekable();
+            if unloaded.peek().is_none() {
                 continue;
             }
             let Some(Recalled { catalog, .. }) = recall(&owned, roster.shared(server)) else {
                 continue;
             };
-            let exposed =
-                |offer: &&Offer| (offer.id, owned.memory.catalogs.expose(offer, &catalog));
-            known.extend(unloaded.iter().map(exposed));
+            let exposed = |offer: &Offer| (offer.id, owned.memory.catalogs.expose(offer, &catalog));
+            known.extend(unloaded.map(exposed));
         }
         publishing::publish_recalled(&owned, &roster, known);
+    });
+    // No outcome means that dormouse ends.
+    let _ = fleet.context.tasks.track_future(reading).await;
+}
+
+/// Returns the offers of a server that are not loaded.
+fn unloaded_offers(snapshot: &Snapshot, server: ServerId) -> impl Iterator<Item = &Offer> {
+    let offers = snapshot.offers_of(server).map(|(_, offer)| offer);
+    offers.filter(|offer| matches!(offer.presence, Presence::Offered { .. }))
+}
+
+/// Shows the catalog of a server that another process has stored, if this one is not connected to
+/// the server.
+pub(super) async fn read_stored(fleet: &Fleet, server: ServerId) {
+    let Some(owned) = fleet.this.upgrade() else { return };
+    let reading = run_blocking(move || {
+        let (roster, snapshot) = (owned.servers.roster(), owned.board.snapshot());
+        let Some(recalled) = recall(&owned, roster.shared(server)) else { return };
+        if snapshot.is_recalled {
+            let catalogs = &owned.memory.catalogs;
+            let exposed = |offer: &Offer| (offer.id, catalogs.expose(offer, &recalled.catalog));
+            let known = unloaded_offers(&snapshot, server).map(exposed).collect();
+            publishing::publish_recalled(&owned, &roster, known);
+        }
+        owned.servers.shared(server).adopt(recalled);
     });
     // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;

@@ -21,8 +21,12 @@ pub(crate) enum Event {
     ServerMoved,
     /// A catalog is new or has changed.
     CatalogLearned,
-    /// The catalog of a server that has been connected is stored.
-    CatalogStored,
+    /// The catalog of a server that has been connected is stored. `is_written`: it was not before,
+    /// or not lately.
+    CatalogStored {
+        server: String,
+        is_written: bool,
+    },
     /// Another snapshot is in force.
     Published,
     /// Another config is in force.

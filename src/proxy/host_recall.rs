@@ -86,7 +86,7 @@ pub(super) fn restore_offers(fleet: &Fleet, is_loaded: impl Fn(&Offer) -> bool) 
     };
     for offer in snapshot.offers.iter().filter(is_new) {
         fleet.board.request(offer.id).keep();
-        roster.slot(offer.server()).upstream.restore();
+        drop(roster.slot(offer.server()).upstream.restore());
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     publishing, questions,
 };
 use crate::{
-    base::Lock,
+    base::{Lock, run_blocking},
     catalog::{LoadOrigin, Presence, ServerCatalog, ServerId},
     protocol::Era,
     upstream::{ChangeAudience, Question, Recalled, ServerObserver},
@@ -97,8 +97,10 @@ impl ServerObserver for InstanceObserver {
         });
     }
 
-    fn recall(&self) -> Option<Recalled> {
-        catalogs::recall(&*self.fleet.upgrade()?, self.instance)
+    fn recall(&self) -> Pin<Box<dyn Future<Output = Option<Recalled>> + Send + '_>> {
+        let (fleet, instance) = (self.fleet.clone(), self.instance);
+        let recalling = run_blocking(move || catalogs::recall(&*fleet.upgrade()?, instance));
+        Box::pin(async { recalling.await.flatten() })
     }
 
     fn troubled(&self, trouble: Option<String>) {

@@ -160,6 +160,14 @@ impl Operator<'_> {
         restore_offers(self.fleet, |offer| names.contains(&offer.name));
     }
 
+    /// Shows the catalog of a server that another process has stored, if this one is not connected
+    /// to the server.
+    pub(crate) async fn read_stored_catalog(&self, server: &str) {
+        if let Ok(server) = known(self.fleet, server) {
+            catalogs::read_stored(self.fleet, server).await;
+        }
+    }
+
     /// Returns the names of the offers that hosts have loaded.
     pub(crate) fn loaded(&self) -> Vec<String> {
         let snapshot = self.fleet.board.snapshot();

@@ -132,12 +132,18 @@ impl Servers {
     }
 
     /// Connects the eager servers in the background, for hosts of this era, and learns what the
-    /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again.
+    /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again; the first
+    /// lists wait until their catalogs are read.
     pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(ServerId) -> bool) {
         for (id, slot) in self.roster().all() {
             let is_lazy = slot.config.startup == Startup::Lazy && slot.shown.enabled;
             if is_lazy && is_remembered(id) {
-                slot.upstream.restore();
+                let (read, over) = (slot.upstream.restore(), self.first_attempts.another());
+                self.context.tasks.spawn(async move {
+                    // An actor that has ended reads nothing.
+                    let _ = read.await;
+                    drop(over);
+                });
             } else {
                 slot.begin(era);
             }

@@ -1,5 +1,4 @@
-//! A channel of a shared store, on which processes tell each other the names of values that have
-//! changed. A lost message costs time and nothing else: the values are also read at intervals.
+//! A channel of a shared store, on which processes send each other messages. Some may be lost.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -16,9 +15,9 @@ const CHECK_INTERVAL: Duration =
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time to connect, and for one answer.
 const STEP_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum length of a name, in bytes.
-const MAX_NAME_BYTES: usize = 128;
-/// Maximum number of names that wait.
+/// Maximum length of a message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 1024;
+/// Maximum number of messages that wait.
 pub(super) const MAX_WAITING: usize = 1000;
 
 /// Listens to one channel.
@@ -41,7 +40,7 @@ impl Listener {
                     && !std::mem::replace(&mut has_failed, true)
                 {
                     let channel = &self.channel;
-                    tracing::warn!(channel, %error, "cannot listen to changes of other replicas");
+                    tracing::warn!(channel, %error, "cannot listen to other replicas");
                 }
                 tokio::time::sleep(RETRY_DELAY).await;
             }
@@ -67,11 +66,11 @@ impl Listener {
         }
     }
 
-    fn pass_on(&self, name: &[u8]) {
-        let name = std::str::from_utf8(name).ok();
-        if let Some(name) = name.filter(|name| name.len() <= MAX_NAME_BYTES) {
-            // The value of a name that does not fit is read at intervals.
-            let _ = self.heard.try_send(name.to_owned());
+    fn pass_on(&self, message: &[u8]) {
+        let message = std::str::from_utf8(message).ok();
+        if let Some(message) = message.filter(|message| message.len() <= MAX_MESSAGE_BYTES) {
+            // One that does not fit is lost.
+            let _ = self.heard.try_send(message.to_owned());
         }
     }
 }
@@ -88,19 +87,19 @@ mod tests {
     use super::*;
     use crate::store::{SharedStores, redis_server::RedisServer};
 
-    /// Tells of a change until it is heard: a process may have just begun to listen.
-    async fn is_heard(teller: &SharedStores, heard: &mut mpsc::Receiver<String>, name: &str) {
+    /// Sends a message until it is heard: a process may have just begun to listen.
+    async fn is_heard(teller: &SharedStores, heard: &mut mpsc::Receiver<String>, message: &str) {
         let telling = async {
             loop {
-                teller.replicas().tell_of_change(name);
+                teller.replicas().publish(message);
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let hearing = async { while heard.recv().await.as_deref() != Some(name) {} };
+        let hearing = async { while heard.recv().await.as_deref() != Some(message) {} };
         tokio::select! {
             () = telling => {}
             () = hearing => {}
-            () = tokio::time::sleep(Duration::from_mins(1)) => panic!("{name} was not heard"),
+            () = tokio::time::sleep(Duration::from_mins(1)) => panic!("{message} was not heard"),
         }
     }
 
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_are_heard_again_after_an_outage() {
+    async fn messages_are_heard_again_after_an_outage() {
         let Some(mut server) = RedisServer::start() else { return };
         let (teller, listener) = (server.stores(), server.stores());
         let mut heard = listener.replicas().listen();

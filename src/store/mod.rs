@@ -18,6 +18,7 @@ mod redis_link;
 #[cfg(test)]
 pub(crate) mod redis_server;
 mod redis_store;
+mod replica_news;
 mod replicas;
 mod store_address;
 mod store_health;
@@ -36,7 +37,7 @@ pub(crate) use held_hosts::HostNumber;
 pub(crate) use lease_wait::{lease, lease_blocking};
 pub(crate) use pruning::PruneLimits;
 use redis_store::RedisStore;
-pub(crate) use replicas::{Home, Occasion, Replica, Replicas};
+pub(crate) use replicas::{Home, Occasion, Replica, Replicas, SharedState};
 pub(crate) use store_address::StoreAddress;
 pub(crate) use store_health::StoreHealth;
 pub(crate) use store_lease::StoreLease;

@@ -114,36 +114,36 @@ impl RedisStore {
         &self.keys
     }
 
-    /// Starts to listen to the names of changed values that processes publish.
+    /// Starts to listen to the messages that processes publish.
     pub(super) fn listen(&self) -> mpsc::Receiver<String> {
         self.link.listen(self.channel())
     }
 
-    /// Tells the other processes that a value has changed, without waiting for it.
-    pub(super) fn tell_of_change(&self, name: &str) {
-        let (publish, mut connection) = (self.change_message(name), self.link.connection());
+    /// Sends a message to the other processes, without waiting for it.
+    pub(super) fn publish(&self, message: &str) {
+        let (publish, mut connection) = (self.publication(message), self.link.connection());
         self.link.start(async move {
             if let Err(error) = publish.query_async::<()>(&mut connection).await {
-                tracing::debug!(%error, "cannot tell other processes of a change in the store");
+                tracing::debug!(%error, "cannot send a message to other processes");
             }
         });
     }
 
-    /// Checks that changes can be told.
+    /// Checks that messages can be sent.
     ///
     /// # Errors
     /// If the server cannot be used, or the user may not.
     pub(super) fn check_channel(&self) -> io::Result<()> {
-        self.ask(self.change_message("check"))
+        self.ask(self.publication("check"))
     }
 
     fn channel(&self) -> String {
         format!("{}:changes", self.root)
     }
 
-    fn change_message(&self, name: &str) -> Cmd {
+    fn publication(&self, message: &str) -> Cmd {
         let mut publish = redis::cmd("PUBLISH");
-        publish.arg(self.channel()).arg(name);
+        publish.arg(self.channel()).arg(message);
         publish
     }
 

@@ -19,6 +19,7 @@ use super::{
     SharedStores, Store as _, StoreHealth,
     held_hosts::{HeldHosts, HostNumber},
     redis_store::RedisStore,
+    replica_news::ReplicaNews,
 };
 use crate::base::{Lock, SealingKeys, counted, now_seconds, run_blocking};
 
@@ -71,6 +72,21 @@ pub(crate) enum Occasion {
 pub(crate) enum Home {
     Here,
     At(Arc<Replica>),
+}
+
+/// What replicas tell each other, as this one has it.
+pub(crate) trait SharedState: Send + Sync {
+    /// Returns the names of the offers that hosts have loaded here for all hosts.
+    fn loads(&self) -> Vec<String>;
+
+    /// Loads offers that hosts have loaded at other replicas.
+    fn adopt_loads(&self, names: &[String]);
+
+    /// The others may have taken this replica for gone.
+    fn rejoin(&self);
+
+    /// Another replica has stored the catalog of a server. Returns at once.
+    fn note_stored_catalog(&self, server: &str);
 }
 
 /// This replica, and the others as they were last seen.
@@ -131,15 +147,8 @@ impl Replicas {
     }
 
     /// Tells the others at intervals of this replica, until `stop` is cancelled, and then that it
-    /// is gone. `loads` returns what hosts have loaded here; `adopt` gets what they have loaded at
-    /// the others; `rejoined` is called when the others may have taken this replica for gone.
-    pub(crate) async fn run(
-        self: Arc<Self>,
-        loads: impl Fn() -> Vec<String>,
-        adopt: impl Fn(&[String]),
-        rejoined: impl Fn(),
-        stop: CancellationToken,
-    ) {
+    /// is gone.
+    pub(crate) async fn run(self: Arc<Self>, state: impl SharedState, stop: CancellationToken) {
         let mut changes = self.store.listen();
         // A replica that has just started is news.
         let (mut occasion, mut last_early) = (Occasion::News, None);
@@ -147,11 +156,11 @@ impl Replicas {
         loop {
             let began = Instant::now();
             if began.duration_since(last_told) > BEAT_TIMEOUT {
-                rejoined();
+                state.rejoin();
             }
-            if self.clone().tell(loads(), occasion).await {
+            if self.clone().tell(state.loads(), occasion).await {
                 last_told = began;
-                adopt(&self.loads_of_others());
+                state.adopt_loads(&self.loads_of_others());
             }
             let next = async {
                 let due = tokio::time::Instant::now() + BEAT_INTERVAL;
@@ -159,11 +168,7 @@ impl Replicas {
                     tokio::select! {
                         () = tokio::time::sleep_until(due) => return Occasion::Regular,
                         () = self.wait_for_news(&mut last_early) => return Occasion::News,
-                        Some(mark) = changes.recv() => {
-                            if self.read_again(&mark).await {
-                                adopt(&self.loads_of_others());
-                            }
-                        }
+                        Some(message) = changes.recv() => self.hear(&message, &state).await,
                     }
                 }
             };
@@ -174,6 +179,26 @@ impl Replicas {
         }
         let this = self.clone();
         let _ = run_blocking(move || this.store.delete(&this.mark)).await;
+    }
+
+    async fn hear(self: &Arc<Self>, message: &str, state: &impl SharedState) {
+        match ReplicaNews::parse(message) {
+            ReplicaNews::Record { mark } => {
+                if self.read_again(mark).await {
+                    state.adopt_loads(&self.loads_of_others());
+                }
+            }
+            ReplicaNews::Catalog { mark, server } => {
+                if mark != self.mark {
+                    state.note_stored_catalog(server);
+                }
+            }
+        }
+    }
+
+    /// Tells the others that this replica has stored the catalog of a server.
+    pub(crate) fn tell_of_catalog(&self, server: &str) {
+        self.store.publish(&ReplicaNews::Catalog { mark: &self.mark, server }.encode());
     }
 
     /// Schedules an early record, so that the others learn of a change here.
@@ -219,7 +244,7 @@ impl Replicas {
         let telling = run_blocking(move || {
             self.beat(loads)?;
             if occasion == Occasion::News {
-                self.store.tell_of_change(&self.mark);
+                self.store.publish(&ReplicaNews::Record { mark: &self.mark }.encode());
             }
             io::Result::Ok(())
         });

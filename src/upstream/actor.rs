@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    AttemptError, ChangeAudience, Context, Lease, ListKinds, LoadError, StaysAwake,
+    AttemptError, ChangeAudience, Context, Lease, ListKinds, LoadError, Recalled, StaysAwake,
     attempt::ConnectedServer,
     carrier::ShutdownPolicy,
     command::ActorCommand,
@@ -126,7 +126,7 @@ impl ServerActor {
         while !matches!(self.state, Some(ServerState::Ended { .. })) {
             match self.next_event().await {
                 ActorEvent::Stopped => self.apply(ServerEvent::Stopped),
-                ActorEvent::Command(command) => self.handle_command(command),
+                ActorEvent::Command(command) => self.handle_command(command).await,
                 ActorEvent::Attempted(outcome) => self.finish_attempt(outcome),
                 ActorEvent::Died => self.handle_death(),
                 ActorEvent::Idled => self.close_if_unused(),
@@ -202,7 +202,7 @@ impl ServerActor {
         self.state.as_ref()?.connection().map(|owned| &owned.connection)
     }
 
-    fn handle_command(&mut self, command: ActorCommand) {
+    async fn handle_command(&mut self, command: ActorCommand) {
         match command {
             ActorCommand::Want { host_era, reply } => {
                 if self.connection().is_some_and(|connection| connection.peer.is_closed()) {
@@ -227,12 +227,15 @@ impl ServerActor {
                 self.eras.want(host_era);
                 self.apply(ServerEvent::Wanted);
             }
-            ActorCommand::Learn => self.learn(),
-            ActorCommand::Restore => {
-                if !self.take_recalled(LoadOrigin::HostsRequest) && self.is_unloaded() {
+            ActorCommand::Learn => self.learn().await,
+            ActorCommand::Restore { read } => {
+                if !self.take_recalled(LoadOrigin::HostsRequest).await && self.is_unloaded() {
                     self.apply(ServerEvent::Wanted);
                 }
+                // The caller may not wait for it.
+                let _ = read.send(());
             }
+            ActorCommand::Adopt(recalled) => self.adopt(recalled),
             ActorCommand::Reevaluate => {}
             ActorCommand::Sleep { reply } => {
                 // The caller may have stopped waiting.
@@ -256,8 +259,8 @@ impl ServerActor {
     }
 
     /// Reads a hybrid server's catalog from disk, or connects the server for it.
-    fn learn(&mut self) {
-        if self.take_recalled(LoadOrigin::OwnAccord) {
+    async fn learn(&mut self) {
+        if self.take_recalled(LoadOrigin::OwnAccord).await {
             self.first_attempt_over();
         } else {
             self.apply(ServerEvent::CatalogWanted);
@@ -266,15 +269,26 @@ impl ServerActor {
 
     /// Adopts the catalog of another run, if one is known and the server has not been loaded in
     /// this run.
-    fn take_recalled(&mut self, origin: LoadOrigin) -> bool {
+    async fn take_recalled(&mut self, origin: LoadOrigin) -> bool {
         if !self.is_unloaded() {
             return false;
         }
-        let Some(recalled) = self.shared.observer.recall() else { return false };
+        let Some(recalled) = self.shared.observer.recall().await else { return false };
         self.refresh.freshness.restore(&recalled);
         self.apply(ServerEvent::Recalled);
         self.shared.publish_recalled(recalled.catalog, origin);
         true
+    }
+
+    /// Shows a catalog that another process has stored. A server that is connected here announces
+    /// its changes itself.
+    fn adopt(&mut self, recalled: Recalled) {
+        let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
+        let known = self.shared.catalog.load_full();
+        if is_asleep && known.is_some_and(|known| *known != *recalled.catalog) {
+            self.refresh.freshness.restore(&recalled);
+            self.shared.publish_recalled(recalled.catalog, LoadOrigin::HostsRequest);
+        }
     }
 
     fn is_unloaded(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Lease, LoadError, StaysAwake};
+use super::{Lease, LoadError, Recalled, StaysAwake};
 use crate::protocol::Era;
 
 pub(super) enum ActorCommand {
@@ -13,8 +13,10 @@ pub(super) enum ActorCommand {
     /// Reads the server's lists although no caller needs them.
     Learn,
     /// Treats the server as loaded, as in an earlier run: with its stored catalog, or by connecting
-    /// it if there is none.
-    Restore,
+    /// it if there is none. `read` is told when it is known which.
+    Restore { read: oneshot::Sender<()> },
+    /// Shows a catalog that another process has stored, if the server is asleep here.
+    Adopt(Recalled),
     /// A condition that this task cannot await has changed.
     Reevaluate,
     /// Puts the server to sleep now, unless it must stay awake.

@@ -9,7 +9,8 @@ use tokio::{
 };
 
 use super::{
-    ChangeAudience, Context, Lease, ListKinds, LoadError, ServerObserver, Status, StaysAwake,
+    ChangeAudience, Context, Lease, ListKinds, LoadError, Recalled, ServerObserver, Status,
+    StaysAwake,
     actor::ServerActor,
     command::ActorCommand,
     connection::ServerConnection,
@@ -115,9 +116,16 @@ impl Upstream {
     }
 
     /// Treats the server as loaded: with the catalog of its last connection, or by connecting it in
-    /// the background if that is not known.
-    pub(crate) fn restore(&self) {
-        self.send(ActorCommand::Restore);
+    /// the background if that is not known. The receiver is told when it is known which.
+    pub(crate) fn restore(&self) -> oneshot::Receiver<()> {
+        let (read, is_read) = oneshot::channel();
+        self.send(ActorCommand::Restore { read });
+        is_read
+    }
+
+    /// Shows a catalog that another process has stored, if the server is asleep here.
+    pub(crate) fn adopt(&self, recalled: Recalled) {
+        self.send(ActorCommand::Adopt(recalled));
     }
 
     /// Returns the known catalog.

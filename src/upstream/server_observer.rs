@@ -42,8 +42,8 @@ pub(crate) trait ServerObserver: Send + Sync + 'static {
     /// Stores a catalog that the server has just listed.
     fn learned(&self, catalog: &Arc<ServerCatalog>);
 
-    /// Returns the catalog of the server's last connection, in any run.
-    fn recall(&self) -> Option<Recalled>;
+    /// Reads the catalog of the server's last connection, in any run.
+    fn recall(&self) -> Pin<Box<dyn Future<Output = Option<Recalled>> + Send + '_>>;
 
     /// Reports why the server cannot be connected, as a phrase; `None` if it can be again. Its
     /// catalog may be unknown.

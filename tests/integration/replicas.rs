@@ -405,6 +405,46 @@ async fn load_at_one_replica_is_a_load_at_all() {
 }
 
 #[tokio::test]
+async fn list_that_changes_at_one_replica_changes_where_the_server_sleeps() {
+    let Some(service) = Service::start().await else { return };
+    let mut hosts = Vec::new();
+    for replica in 0..3 {
+        let url = service.url_of_activate(replica).await;
+        let mut host = Host::over_http(&url, &[("authorization", "Bearer t")]);
+        host.initialize(json!({})).await;
+        hosts.push(host);
+    }
+    hosts[0].load("a").await;
+    for host in &mut hosts[1..] {
+        host.notification("notifications/tools/list_changed").await;
+    }
+    hosts[0].call("a__change", json!({"tools": ["news"]})).await;
+    for host in &mut hosts[1..] {
+        // The load may have changed the list more than once.
+        while !host.tool_names().await.contains(&"a__news".to_owned()) {
+            host.notification("notifications/tools/list_changed").await;
+        }
+    }
+    assert_eq!(service.started("a"), 1);
+}
+
+#[tokio::test]
+async fn tool_that_is_new_at_one_replica_is_found_where_the_server_is_not_loaded() {
+    let Some(service) = Service::with_loads("session", []).await else { return };
+    let (mut here, mut there) = (service.legacy_host(0).await, service.legacy_host(1).await);
+    let search = json!({"query": "unheard"});
+    let found = there.call("discover_tool", search.clone()).await.to_string();
+    assert!(!found.contains("a/unheard"), "{found}");
+    here.load("a").await;
+    here.use_tool("a/change", json!({"tools": ["unheard"]})).await;
+    let search = async {
+        while !there.call("discover_tool", search.clone()).await.to_string().contains("a/unheard") {
+        }
+    };
+    tokio::time::timeout(PATIENCE, search).await.expect("it is found");
+}
+
+#[tokio::test]
 async fn task_is_found_whichever_replica_is_asked() {
     let tasks = Server::lazy("c")
         .script("tasks", true)

@@ -226,7 +226,7 @@ impl Parts {
     }
 
     /// Waits until the newest token of the login is stored, and lets none expire meanwhile. A token
-    /// that only one replica has got would be lost with it, and the user would have to log in again.
+    /// that only one replica has got is lost with it, and the user has to log in again.
     async fn keep_token(&self) -> OwnedMutexGuard<()> {
         let kept = self.expiry.clone().lock_owned().await;
         // A replica stores a new token before it uses it.

@@ -15,6 +15,15 @@ pub(super) struct FirstAttempts {
     began: Lock<Instant>,
 }
 
+/// An attempt that is over when this is dropped.
+pub(super) struct OpenAttempt(watch::Sender<usize>);
+
+impl Drop for OpenAttempt {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
 impl Default for FirstAttempts {
     fn default() -> Self {
         Self {
@@ -37,6 +46,12 @@ impl FirstAttempts {
 
     pub(super) fn add(&self) {
         self.open.send_modify(|open| *open += 1);
+    }
+
+    /// Adds something else that the first lists wait for: it is over when the result is dropped.
+    pub(super) fn another(&self) -> OpenAttempt {
+        self.add();
+        OpenAttempt(self.open.clone())
     }
 
     /// Restarts the time for which lists wait.

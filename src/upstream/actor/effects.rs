@@ -7,7 +7,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::ServerActor;
 use crate::{
-    base::run_blocking,
     catalog::{LoadOrigin, ProtocolSupport},
     config,
     protocol::Era,
@@ -186,7 +185,6 @@ pub(super) async fn wait_for_end(ending: Option<AbortOnDropHandle<()>>) {
 
 /// Returns the eras and framings that the server was seen to use in other runs.
 async fn recalled_spoken(setup: &ConnectSetup) -> ProtocolSupport {
-    let observer = setup.server.observer.clone();
-    let recalled = run_blocking(move || observer.recall()).await.flatten();
+    let recalled = setup.server.observer.recall().await;
     recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }

@@ -61,9 +61,10 @@ impl ServerObserver for Recorder {
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}
 
-    fn recall(&self) -> Option<Recalled> {
+    fn recall(&self) -> Pin<Box<dyn Future<Output = Option<Recalled>> + Send + '_>> {
         let catalog = Arc::new(ServerCatalog::unknown());
-        self.is_recalled.then_some(Recalled { catalog, age: Duration::ZERO, is_sufficient: true })
+        let recalled = Recalled { catalog, age: Duration::ZERO, is_sufficient: true };
+        Box::pin(std::future::ready(self.is_recalled.then_some(recalled)))
     }
 
     fn troubled(&self, trouble: Option<String>) {

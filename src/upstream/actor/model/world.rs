@@ -129,7 +129,7 @@ impl World {
                 model.learn();
             }
             Action::Restore => {
-                self.upstream.restore();
+                drop(self.upstream.restore());
                 model.restore();
             }
             Action::Sleep => {
