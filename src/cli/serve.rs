@@ -6,7 +6,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     config_source::ConfigSource, http_socket::HttpSocket, lineage, runtime::runtime_of_service,
-    served_fleet::KeptState, served_fleet::ServedFleet, served_replica, settings,
+    served_fleet::KeptState, served_fleet::ServedFleet, served_replica::join, settings,
     shared_flags::Options, signals, state_stores::StateStores, ui,
 };
 use crate::{
@@ -117,8 +117,7 @@ async fn serve(
     let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
             let address = listener.address()?;
-            let (replicas, telling) =
-                served_replica::join(&shared, &fleet, address, stop.clone()).await;
+            let (replicas, telling) = join(&shared, &fleet, address, stop.clone()).await;
             (Some(replicas), Some(telling))
         }
         _ => (None, None),

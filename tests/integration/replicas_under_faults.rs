@@ -187,21 +187,21 @@ impl Parts {
         let user = User::with_config(&json!({}));
         let ports = [(); 3].map(|()| free_port());
         let (replicas, expiry) = (vec![], Arc::default());
-        let mut parts = Self { user, redis, authority, ports, replicas, expiry };
-        parts.write_config("The s server. Use when testing.");
-        let (is_in, said) = parts.user.log_in().await;
+        let mut service = Self { user, redis, authority, ports, replicas, expiry };
+        service.write_config("The s server. Use when testing.");
+        let (is_in, said) = service.user.log_in().await;
         assert!(is_in, "{said}");
-        for port in parts.ports {
-            parts.replicas.push(parts.replica(port, program));
+        for port in service.ports {
+            service.replicas.push(service.replica(port, program));
         }
-        for replica in &parts.replicas {
+        for replica in &service.replicas {
             // One that has not started tells why.
             replica.url("").await;
         }
-        for replica in &parts.replicas {
+        for replica in &service.replicas {
             replica.logged("sees 2 other replicas").await;
         }
-        Some(parts)
+        Some(service)
     }
 
     fn write_config(&self, description: &str) {
