@@ -4,7 +4,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, descendants, text_of,
+    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, descendants, http_client,
+    text_of,
 };
 
 /// Replicas with the servers `a` and `b`, and their store.
@@ -115,6 +116,46 @@ impl Service {
         let is_larger = || async { self.record_sizes().await.iter().any(|it| *it > size) };
         let stored = async { while !is_larger().await {} };
         tokio::time::timeout(PATIENCE, stored).await.expect("it is stored");
+    }
+
+    /// Returns whether a replica answers a request for which another one may hang.
+    async fn is_answered(&self, url: &str, headers: &[(&str, &str)], asked: &Value) -> bool {
+        let mut message = asked.clone();
+        (message["jsonrpc"], message["id"]) = (json!("2.0"), json!("again"));
+        let mut request = http_client().post(url).bearer_auth("t");
+        request = request.header("accept", "application/json, text/event-stream");
+        request = request.header("content-type", "application/json").body(message.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap().status() == 200
+    }
+
+    /// Waits until a replica answers it: the record of the one that hangs has to vanish.
+    async fn wait_until_answered(&self, url: &str, headers: &[(&str, &str)], asked: &Value) {
+        let answered = async { while !self.is_answered(url, headers, asked).await {} };
+        tokio::time::timeout(PATIENCE, answered).await.expect("another replica answers");
+    }
+
+    /// Waits until a replica that answers meanwhile sees all others again.
+    async fn wait_until_all_are_seen(
+        &self,
+        replica: usize,
+        url: &str,
+        headers: &[(&str, &str)],
+        asked: &Value,
+    ) {
+        let sees_all = || {
+            let log = self.replicas[replica].log();
+            let last = log.iter().rfind(|line| line.contains("sees ")).cloned();
+            last.is_some_and(|line| line.contains("sees 2 other replicas"))
+        };
+        let seen = async {
+            while !sees_all() {
+                assert!(self.is_answered(url, headers, asked).await);
+            }
+        };
+        tokio::time::timeout(PATIENCE, seen).await.expect("the replica is there again");
     }
 
     /// Returns the replica that has started the first process of a server.
@@ -321,36 +362,60 @@ async fn session_that_goes_back_has_its_loads_from_elsewhere() {
     service.replicas[0].signal(Signal::SIGSTOP);
     service.move_to(&mut host, 1).await;
     let (url, session) = (service.url(1).await, host.http().session().unwrap());
-    let is_answered = || async {
-        let ping = crate::support::http_client().post(&url).bearer_auth("t");
-        let ping =
-            ping.header("mcp-session-id", &session).header("content-type", "application/json");
-        let ping = ping.header("accept", "application/json, text/event-stream");
-        let ping = ping.body(r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#);
-        ping.send().await.unwrap().status() == 200
-    };
-    // The record of the replica has to vanish before another one continues the session.
-    let given_up = async { while !is_answered().await {} };
-    tokio::time::timeout(PATIENCE, given_up).await.expect("another replica answers");
+    let (headers, ping) = ([("mcp-session-id", session.as_str())], json!({"method": "ping"}));
+    service.wait_until_answered(&url, &headers, &ping).await;
     host.load("b").await;
     service.wait_for_larger_record(size).await;
     service.replicas[0].signal(Signal::SIGCONT);
-    let sees_all = || {
-        let log = service.replicas[1].log();
-        let last = log.iter().rfind(|line| line.contains("sees ")).cloned();
-        last.is_some_and(|line| line.contains("sees 2 other replicas"))
-    };
-    let is_seen = async {
-        while !sees_all() {
-            assert!(is_answered().await);
-        }
-    };
-    tokio::time::timeout(PATIENCE, is_seen).await.expect("the replica is there again");
+    service.wait_until_all_are_seen(1, &url, &headers, &ping).await;
     for replica in [0, 2, 1] {
         service.move_to(&mut host, replica).await;
         let description = host.description().await;
         assert!(!description.contains("- a:") && !description.contains("- b:"), "{description}");
     }
+}
+
+#[tokio::test]
+async fn modern_host_that_two_replicas_have_served_stays_at_one_with_the_loads_of_both() {
+    let Some(service) = Service::with_loads("session", []).await else { return };
+    let token = [("authorization", "Bearer t")];
+    let mut host = Host::over_http(&service.url_of_activate(0).await, &token).into_modern();
+    host.call("activate_a", json!({})).await;
+    service.wait_for_stored("hosts", 1).await;
+    let size = service.record_sizes().await[0];
+    let first = service.home_of("a");
+    let other = (first + 1) % 3;
+    service.replicas[first].signal(Signal::SIGSTOP);
+    let url = service.url_of_activate(other).await;
+    host.0.http_mut().move_to(&url);
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+    let list = json!({"method": "tools/list", "params": ModernHost::meta(json!({}))});
+    service.wait_until_answered(&url, &headers, &list).await;
+    host.call("activate_b", json!({})).await;
+    service.wait_for_larger_record(size).await;
+    let second = service.home_of("b");
+    assert_ne!(second, first);
+    service.replicas[first].signal(Signal::SIGCONT);
+    service.wait_until_all_are_seen(other, &url, &headers, &list).await;
+    let has_left = |replica: usize| {
+        let log = service.replicas[replica].log();
+        log.iter().any(|line| line.contains("a host goes on at another replica"))
+    };
+    let agreed = async {
+        while !has_left(first) && !has_left(second) {
+            for replica in [first, second] {
+                host.0.http_mut().move_to(&service.url_of_activate(replica).await);
+                host.request("tools/list", json!({})).await;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, agreed).await.expect("one of them gives the host up");
+    for replica in 0..3 {
+        host.0.http_mut().move_to(&service.url_of_activate(replica).await);
+        let listed = host.request("tools/list", json!({})).await.to_string();
+        assert!(listed.contains("\"a__echo\"") && listed.contains("\"b__echo\""), "{listed}");
+    }
+    assert!(!(has_left(first) && has_left(second)), "the other one keeps it");
 }
 
 #[tokio::test]
