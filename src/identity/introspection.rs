@@ -34,14 +34,15 @@ pub(super) async fn introspect(
     let answer = request.send().await;
     let answer = answer.map_err(|error| TokenProblem::Unavailable(with_causes(&error)))?;
     let claims: Value = read_json(answer).await.map_err(TokenProblem::Unavailable)?;
-    person_of(issuer, audiences, &claims)
+    person_of(issuer, audiences, claims)
 }
 
-/// Returns the owner of a token by the answer about it.
+/// Returns the owner of a token by the answer about it. A token that a client has got for itself
+/// may have no subject, and is named after the client.
 fn person_of(
     issuer: &IssuerEntry,
     audiences: &[String],
-    claims: &Value,
+    mut claims: Value,
 ) -> Result<Person, TokenProblem> {
     let invalid = |why: &str| TokenProblem::Invalid(why.to_owned());
     let now = now_seconds();
@@ -65,7 +66,12 @@ fn person_of(
     if !is_for_us {
         return Err(invalid("it is for another audience"));
     }
-    let person = Person::of(&issuer.issuer, claims, &issuer.groups_claim);
+    if claims.get("sub").is_none()
+        && let Some(client) = claims["client_id"].as_str()
+    {
+        claims["sub"] = format!("client:{client}").into();
+    }
+    let person = Person::of(&issuer.issuer, &claims, &issuer.groups_claim);
     person.ok_or_else(|| invalid("it has no subject, or does not expire"))
 }
 
@@ -82,7 +88,7 @@ mod tests {
             let mut claims =
                 json!({"active": true, "sub": "7", "exp": 4_000_000_000_u64, "aud": ["x", "us"]});
             claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-            person_of(&issuer, &["us".to_owned()], &claims).is_ok()
+            person_of(&issuer, &["us".to_owned()], claims).is_ok()
         };
         assert!(of(json!({})) && of(json!({"iss": "https://i", "aud": "us"})));
         for change in [
@@ -97,5 +103,19 @@ mod tests {
         ] {
             assert!(!of(change.clone()), "{change}");
         }
+    }
+
+    #[test]
+    fn token_without_a_subject_is_that_of_its_client() {
+        let issuer = IssuerEntry { issuer: "https://i".to_owned(), ..IssuerEntry::default() };
+        let subject = |named: Value| {
+            let mut claims = json!({"active": true, "exp": 4_000_000_000_u64, "aud": "us"});
+            claims.as_object_mut().unwrap().extend(named.as_object().unwrap().clone());
+            person_of(&issuer, &["us".to_owned()], claims).ok().map(|person| person.subject)
+        };
+        assert_eq!(subject(json!({"client_id": "robot"})).as_deref(), Some("client:robot"));
+        assert_eq!(subject(json!({"client_id": "app", "sub": "7"})).as_deref(), Some("7"));
+        assert_eq!(subject(json!({"client_id": "app", "sub": null})), None);
+        assert_eq!(subject(json!({})), None);
     }
 }

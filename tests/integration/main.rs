@@ -45,6 +45,7 @@ mod own_config;
 mod packaging;
 mod page;
 mod people;
+mod people_real;
 mod person_logins;
 mod policy;
 mod policy_spellings;
