@@ -75,6 +75,12 @@ impl Listener {
     }
 }
 
+/// Checks that the messages of a channel can be heard.
+pub(super) async fn check(client: Client, channel: String) -> RedisResult<()> {
+    let mut connection: PubSub = within(client.get_async_pubsub()).await?;
+    within(connection.subscribe(&channel)).await
+}
+
 async fn within<T>(answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     match tokio::time::timeout(STEP_TIMEOUT, answer).await {
         Ok(answered) => answered,

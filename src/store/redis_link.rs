@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     StoreAddress,
-    change_channel::{Listener, MAX_WAITING},
+    change_channel::{self, Listener, MAX_WAITING},
     store_health::StoreHealth,
 };
 use crate::base::Lock;
@@ -135,6 +135,15 @@ impl RedisLink {
             end.run_until_cancelled(listener.run()).await;
         });
         receiver
+    }
+
+    /// Checks that a channel can be listened to.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) fn check_listening(&self, channel: String) -> io::Result<()> {
+        let client = self.client.clone();
+        self.run(|_| change_channel::check(client, channel))
     }
 
     pub(super) fn connection(&self) -> ConnectionManager {

@@ -129,12 +129,13 @@ impl RedisStore {
         });
     }
 
-    /// Checks that messages can be sent.
+    /// Checks that messages can be sent and heard.
     ///
     /// # Errors
     /// If the server cannot be used, or the user may not.
     pub(super) fn check_channel(&self) -> io::Result<()> {
-        self.ask(self.publication("check"))
+        self.ask::<i64>(self.publication("check"))?;
+        self.link.check_listening(self.channel())
     }
 
     fn channel(&self) -> String {

@@ -44,7 +44,7 @@ impl StoreReport {
         }
         if let Err(error) = stores.replicas().check_channel() {
             shortcomings.push(format!(
-                "replicas notice each other's changes up to 2 s late: cannot publish them: {error}"
+                "replicas notice each other's changes late: they cannot use the channel: {error}"
             ));
         }
         let kinds = stores.kinds().iter().map(RedisStore::count);

@@ -299,5 +299,8 @@ async fn store_is_used_over_tls_by_a_user_with_few_rights() {
     assert!(user.run(&["refresh"]).await.0);
     let (is_done, said) = user.run(&["store", "check"]).await;
     assert!(is_done && without_numbers(&said).contains("catalogs 1"), "{said}");
-    assert!(said.contains("may not run INFO") && !said.contains("cannot write"), "{said}");
+    assert!(said.contains("may not run INFO") && !said.contains("cannot"), "{said}");
+    redis.command(&["ACL", "SETUSER", "dormouse", "-subscribe"]).await;
+    let (_, said) = user.run(&["store", "check"]).await;
+    assert!(said.contains("they cannot use the channel"), "{said}");
 }
