@@ -54,6 +54,16 @@ impl ProtocolSupport {
 }
 
 impl ServerCatalog {
+    /// Returns whether another catalog shows the same to hosts, however it was fetched.
+    pub fn lists_the_same_as(&self, other: &Self) -> bool {
+        let Self { greeting, discovery: _, tools, resources, templates, prompts } = other;
+        self.greeting == *greeting
+            && self.tools == *tools
+            && self.resources == *resources
+            && self.templates == *templates
+            && self.prompts == *prompts
+    }
+
     /// Returns the catalog of a server that has answered the handshake but has listed nothing yet.
     pub fn empty(greeting: Greeting) -> Self {
         let (discovery, tools, resources, templates, prompts) = Default::default();

@@ -1,7 +1,6 @@
-//! A service that is one of several replicas: what it tells the others, and what it does with what
-//! they tell.
+//! The service as one of several replicas: publishes its news, and applies the news of the others.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
 use tokio::{
     sync::{broadcast::error::RecvError, mpsc},
@@ -26,15 +25,15 @@ struct SharedFleet {
 
 impl SharedState for SharedFleet {
     fn loads(&self) -> Vec<String> {
-        self.fleet.operator().loads_for_all()
+        self.fleet.operator().replication().loads_for_all()
     }
 
     fn adopt_loads(&self, names: &[String]) {
-        self.fleet.operator().adopt_loads(names);
+        self.fleet.operator().replication().adopt_loads(names);
     }
 
-    fn rejoin(&self) {
-        self.fleet.operator().recall_hosts_again();
+    fn note_absence(&self) {
+        self.fleet.operator().replication().recall_hosts_again();
     }
 
     fn note_stored_catalog(&self, server: &str) {
@@ -58,28 +57,40 @@ pub(super) async fn join(
         let (stored, waiting) = mpsc::channel(MAX_WAITING);
         let state = SharedFleet { fleet: fleet.clone(), stored };
         let telling = replicas.clone().run(state, stop.clone());
-        let news = async { tokio::join!(tell_news(&replicas, &fleet), read(waiting, &fleet)) };
+        let news = async {
+            tokio::join!(
+                tell_of_loads(&replicas, &fleet),
+                tell_of_catalogs(&replicas, &fleet),
+                read_stored_catalogs(waiting, &fleet),
+            )
+        };
         tokio::join!(telling, stop.run_until_cancelled(news));
     });
     (joined, telling)
 }
 
-/// Tells the others of each catalog that is stored. A load is told then, too, so that they can list
-/// the tools without connecting the server.
-async fn tell_news(replicas: &Replicas, fleet: &Fleet) {
+/// Tells the others of each catalog that is stored here.
+async fn tell_of_catalogs(replicas: &Replicas, fleet: &Fleet) {
+    loop {
+        for server in fleet.operator().replication().take_written_catalogs().await {
+            replicas.tell_of_catalog(&server);
+        }
+    }
+}
+
+/// Tells the others of loads when the catalogs of their servers are stored, so that they can list
+/// the tools without connecting the servers.
+async fn tell_of_loads(replicas: &Replicas, fleet: &Fleet) {
     let mut events = fleet.operator().events();
     let mut told = Vec::new();
     loop {
         match events.recv().await {
-            Ok(Event::CatalogStored { server, is_written: true }) => {
-                replicas.tell_of_catalog(&server);
-            }
             // A missed event may have been a load.
-            Ok(Event::CatalogStored { .. }) | Err(RecvError::Lagged(_)) => {}
+            Ok(Event::CatalogStored) | Err(RecvError::Lagged(_)) => {}
             Ok(_) => continue,
             Err(RecvError::Closed) => return,
         }
-        let loads = fleet.operator().loads_for_all();
+        let loads = fleet.operator().replication().loads_for_all();
         if loads != told {
             let known = replicas.loads_of_others();
             if loads.iter().any(|load| !known.contains(load)) {
@@ -91,9 +102,14 @@ async fn tell_news(replicas: &Replicas, fleet: &Fleet) {
 }
 
 /// Reads the catalogs that others have stored, one after the other.
-async fn read(mut stored: mpsc::Receiver<String>, fleet: &Fleet) {
-    while let Some(server) = stored.recv().await {
-        fleet.operator().read_stored_catalog(&server).await;
+async fn read_stored_catalogs(mut stored: mpsc::Receiver<String>, fleet: &Fleet) {
+    while let Some(first) = stored.recv().await {
+        // A server may have been told of many times meanwhile.
+        let mut servers = BTreeSet::from([first]);
+        servers.extend(std::iter::from_fn(|| stored.try_recv().ok()));
+        for server in servers {
+            fleet.operator().replication().read_stored_catalog(&server).await;
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::Notify;
+
 use crate::{
     base::Lock,
     catalog::{
@@ -55,12 +57,16 @@ pub(super) struct CatalogMemory {
     seeds: Lock<HashMap<ServerId, Vec<Record>>>,
     /// Reports about tools that have been logged, so that none is repeated.
     reported: Lock<HashSet<(ServerId, String)>>,
+    /// The names of servers whose catalogs were written, until they are taken.
+    written: Lock<BTreeSet<String>>,
+    has_written: Notify,
 }
 
 impl CatalogMemory {
     pub(super) fn new(cache: Option<Cache>) -> Self {
         let (keys, kept, pins, seeds, reported) = Default::default();
-        Self { cache, keys, kept, pins, seeds, reported }
+        let (written, has_written) = Default::default();
+        Self { cache, keys, kept, pins, seeds, reported, written, has_written }
     }
 
     /// Begins to keep a server, under the key of its present config.
@@ -196,7 +202,11 @@ impl CatalogMemory {
         let place = (server, declared.to_vec());
         let newest = self.kept.lock().get(&place)?.catalog.clone();
         match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
-            Ok(changed) => Some(changed),
+            Ok(changed) => {
+                self.written.lock().insert(name.to_owned());
+                self.has_written.notify_one();
+                Some(changed)
+            }
             Err(error) => {
                 tracing::warn!(server = name, %error, "cannot store the catalog");
                 // Another writer may have a newer catalog to write, and finds it here.
@@ -205,6 +215,17 @@ impl CatalogMemory {
                 }
                 None
             }
+        }
+    }
+
+    /// Waits until catalogs are written, and takes the names of their servers.
+    pub(super) async fn take_written(&self) -> BTreeSet<String> {
+        loop {
+            let written = std::mem::take(&mut *self.written.lock());
+            if !written.is_empty() {
+                return written;
+            }
+            self.has_written.notified().await;
         }
     }
 

@@ -50,8 +50,7 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         return;
     }
     if !fleet.memory.catalogs.is_news(server, catalog) {
-        let server = fleet.servers.config(server).name.clone();
-        fleet.events.send(Event::CatalogStored { server, is_written: false });
+        fleet.events.send(Event::CatalogStored);
         return;
     }
     let (weak, catalog) = (fleet.this.clone(), catalog.clone());
@@ -67,8 +66,7 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         else {
             return;
         };
-        let name = config.name.clone();
-        fleet.events.send(Event::CatalogStored { server: name, is_written: true });
+        fleet.events.send(Event::CatalogStored);
         if config.settings.pin != Pin::Off {
             let suspicious =
                 fleet.memory.catalogs.suspicious(server, config.settings.pin, &catalog);
@@ -196,10 +194,15 @@ pub(super) async fn read_stored(fleet: &Fleet, server: ServerId) {
     let reading = run_blocking(move || {
         let (roster, snapshot) = (owned.servers.roster(), owned.board.snapshot());
         let Some(recalled) = recall(&owned, roster.shared(server)) else { return };
-        if snapshot.is_recalled {
-            let catalogs = &owned.memory.catalogs;
-            let exposed = |offer: &Offer| (offer.id, catalogs.expose(offer, &recalled.catalog));
-            let known = unloaded_offers(&snapshot, server).map(exposed).collect();
+        let is_other = |offer: &&Offer| {
+            let known = offer.known.as_ref().map(|known| &known.whole);
+            known.is_none_or(|known| !known.lists_the_same_as(&recalled.catalog))
+        };
+        let others = unloaded_offers(&snapshot, server).filter(is_other);
+        let catalogs = &owned.memory.catalogs;
+        let exposed = |offer: &Offer| (offer.id, catalogs.expose(offer, &recalled.catalog));
+        let known: Vec<_> = others.map(exposed).collect();
+        if snapshot.is_recalled && !known.is_empty() {
             publishing::publish_recalled(&owned, &roster, known);
         }
         owned.servers.shared(server).adopt(recalled);

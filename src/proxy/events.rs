@@ -21,12 +21,8 @@ pub(crate) enum Event {
     ServerMoved,
     /// A catalog is new or has changed.
     CatalogLearned,
-    /// The catalog of a server that has been connected is stored. `is_written`: it was not before,
-    /// or not lately.
-    CatalogStored {
-        server: String,
-        is_written: bool,
-    },
+    /// The catalog of a server that has been connected is stored.
+    CatalogStored,
     /// Another snapshot is in force.
     Published,
     /// Another config is in force.

@@ -166,6 +166,13 @@ impl HostMemory {
         }
     }
 
+    /// Has the state of a host read again.
+    pub(super) fn recall_host_again(&self, host: Principal) {
+        if let Some(known) = self.hosts.lock().get_mut(&host) {
+            known.recalled = Arc::default();
+        }
+    }
+
     /// Has all records stored again, so that those of hosts in use do not expire.
     pub(super) fn renew(&self) {
         for known in self.hosts.lock().values_mut() {

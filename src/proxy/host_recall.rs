@@ -47,7 +47,7 @@ async fn recall(fleet: &Fleet, principal: Principal) -> io::Result<()> {
         read => read?,
     };
     if record != HostRecord::default() {
-        // Its time begins again.
+        // Storing the record again restarts its expiry.
         fleet.memory.hosts.note_unsaved(principal);
     }
     let offers = take_over(fleet, principal, &record);

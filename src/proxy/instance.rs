@@ -63,6 +63,11 @@ impl Instance {
         }
     }
 
+    /// Returns whether it is for this host alone.
+    pub(super) fn is_of_host(&self, host: Principal) -> bool {
+        matches!(self.owner, Some(InstanceOwner::Host { principal, .. }) if principal == host)
+    }
+
     /// Returns the person whose login it uses; `None` if it uses that of the service.
     pub(super) fn login_owner(&self) -> Option<LoginOwner> {
         match self.owner? {

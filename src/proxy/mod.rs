@@ -44,6 +44,7 @@ mod questions;
 mod reaper;
 mod reload;
 mod remembered_loads;
+mod replication;
 mod request_record;
 mod resources;
 mod results;

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::{
-    Endpoint, Event, EventSink, Fleet, Overview, Principal, RuleWriter, catalogs,
-    host_memory::HostName,
-    host_recall::{self, restore_offers},
+    Event, EventSink, Fleet, Overview, RuleWriter, catalogs,
     loading::load_for_all,
     overview::{CatalogSource, overview_of},
     reload,
@@ -19,7 +17,7 @@ use crate::{
     catalog::{
         LoadOrigin, Offer, OfferId, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot,
     },
-    config::{Isolation, LoginHolder, ServerConfig},
+    config::{LoginHolder, ServerConfig},
     protocol::ClientIdentity,
     upstream::{LoadError, Phase, RecentLines, StaysAwake},
 };
@@ -73,7 +71,7 @@ impl FoundTool {
 
 /// The operations and reports for the commands and the API.
 pub(crate) struct Operator<'a> {
-    fleet: &'a Fleet,
+    pub(super) fleet: &'a Fleet,
 }
 
 impl Fleet {
@@ -112,73 +110,12 @@ impl Operator<'_> {
         is_of_people.then(|| config.clone())
     }
 
-    /// Returns whether something is kept for single hosts at an endpoint, so that the requests of a
-    /// host belong together: its own loads, or its own instances of servers.
-    pub(crate) fn keeps_state_of_hosts(&self, endpoint: &Endpoint) -> bool {
-        let roster = self.fleet.servers.roster();
-        let is_of_hosts = |server: ServerId| {
-            let config = &roster.slot(server).config;
-            config.enabled
-                && config.connecting.isolation == Isolation::Session
-                && self.fleet.board.shows(endpoint, server)
-        };
-        self.fleet.board.has_loads_of_sessions() || roster.ids().any(is_of_hosts)
-    }
-
-    /// Returns the name of an offer, by which all replicas know it.
-    pub(crate) fn offer_name(&self, offer: OfferId) -> Option<String> {
-        Some(self.fleet.board.snapshot().offer(offer)?.name.clone())
-    }
-
-    /// Keeps the state of a new host for other replicas from now on.
-    pub(crate) fn keep_host(&self, principal: Principal, name: impl FnOnce() -> HostName) {
-        self.fleet.memory.hosts.add(principal, name);
-    }
-
-    /// Removes the state of a host that has ended its session from the store.
-    pub(crate) fn remove_record_of(&self, principal: Principal) {
-        host_recall::remove_record(self.fleet, principal);
-    }
-
-    /// Gives a host the state that another replica has kept, and keeps it from now on. Waits for
-    /// the store the first time.
-    pub(crate) async fn recall_host(&self, principal: Principal, name: impl FnOnce() -> HostName) {
-        host_recall::recall_host(self.fleet, principal, name).await;
-    }
-
-    /// Has the next request of each host read its state again: others may have served the hosts.
-    pub(crate) fn recall_hosts_again(&self) {
-        self.fleet.memory.hosts.recall_again();
-    }
-
-    /// Loads offers that hosts have loaded at another replica. Their servers stay asleep until they
-    /// are used, if their catalogs are known.
-    pub(crate) fn adopt_loads(&self, names: &[String]) {
-        if self.fleet.board.has_loads_of_sessions() {
-            return;
-        }
-        restore_offers(self.fleet, |offer| names.contains(&offer.name));
-    }
-
-    /// Shows the catalog of a server that another process has stored, if this one is not connected
-    /// to the server.
-    pub(crate) async fn read_stored_catalog(&self, server: &str) {
-        if let Ok(server) = known(self.fleet, server) {
-            catalogs::read_stored(self.fleet, server).await;
-        }
-    }
-
     /// Returns the names of the offers that hosts have loaded.
     pub(crate) fn loaded(&self) -> Vec<String> {
         let snapshot = self.fleet.board.snapshot();
         let is_loaded =
             |offer: &&Arc<Offer>| offer.presence.origin() == Some(LoadOrigin::HostsRequest);
         snapshot.offers.iter().filter(is_loaded).map(|offer| offer.name.clone()).collect()
-    }
-
-    /// Returns the names of the offers that hosts have loaded for all hosts.
-    pub(crate) fn loads_for_all(&self) -> Vec<String> {
-        if self.fleet.board.has_loads_of_sessions() { Vec::new() } else { self.loaded() }
     }
 
     /// Loads a server or a toolset (`server/toolset`) for all hosts, or wakes the server. Returns
@@ -322,7 +259,7 @@ impl Operator<'_> {
     }
 }
 
-fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
+pub(super) fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
     let roster = fleet.servers.roster();
     let found = roster.all().find(|(_, slot)| slot.config.name == name);
     match found {

@@ -138,7 +138,7 @@ impl Servers {
         for (id, slot) in self.roster().all() {
             let is_lazy = slot.config.startup == Startup::Lazy && slot.shown.enabled;
             if is_lazy && is_remembered(id) {
-                let (read, over) = (slot.upstream.restore(), self.first_attempts.another());
+                let (read, over) = (slot.upstream.restore(), self.first_attempts.begin_other());
                 self.context.tasks.spawn(async move {
                     // An actor that has ended reads nothing.
                     let _ = read.await;

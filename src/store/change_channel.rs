@@ -69,7 +69,7 @@ impl Listener {
     fn pass_on(&self, message: &[u8]) {
         let message = std::str::from_utf8(message).ok();
         if let Some(message) = message.filter(|message| message.len() <= MAX_MESSAGE_BYTES) {
-            // One that does not fit is lost.
+            // A message that does not fit into the queue is lost.
             let _ = self.heard.try_send(message.to_owned());
         }
     }

@@ -1,7 +1,7 @@
 //! The messages in which replicas tell each other of something new. A message that is lost costs
 //! time and nothing else.
 
-/// A message of a replica, which its mark names.
+/// A message of one replica to the others; `mark` names its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplicaNews<'a> {
     /// It has written a new record.

@@ -7,12 +7,12 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -74,7 +74,7 @@ pub(crate) enum Home {
     At(Arc<Replica>),
 }
 
-/// What replicas tell each other, as this one has it.
+/// The state of this replica that the others are told of, and that they change.
 pub(crate) trait SharedState: Send + Sync {
     /// Returns the names of the offers that hosts have loaded here for all hosts.
     fn loads(&self) -> Vec<String>;
@@ -82,10 +82,10 @@ pub(crate) trait SharedState: Send + Sync {
     /// Loads offers that hosts have loaded at other replicas.
     fn adopt_loads(&self, names: &[String]);
 
-    /// The others may have taken this replica for gone.
-    fn rejoin(&self);
+    /// Notes that the others may have taken this replica for gone.
+    fn note_absence(&self);
 
-    /// Another replica has stored the catalog of a server. Returns at once.
+    /// Notes that another replica has stored the catalog of a server. Returns at once.
     fn note_stored_catalog(&self, server: &str);
 }
 
@@ -110,6 +110,8 @@ pub(crate) struct Replicas {
     unreachable: Lock<HashMap<String, u64>>,
     /// The marks that were looked up since the last beat, and have no record.
     missing: Lock<HashSet<String>>,
+    /// The time at which the records were last read.
+    last_read: Lock<Instant>,
 }
 
 impl Replicas {
@@ -125,6 +127,7 @@ impl Replicas {
             news: Notify::new(),
             unreachable: Lock::default(),
             missing: Lock::default(),
+            last_read: Lock::new(Instant::now()),
         })
     }
 
@@ -156,14 +159,15 @@ impl Replicas {
         loop {
             let began = Instant::now();
             if began.duration_since(last_told) > BEAT_TIMEOUT {
-                state.rejoin();
+                state.note_absence();
+                occasion = Occasion::News;
             }
             if self.clone().tell(state.loads(), occasion).await {
                 last_told = began;
                 state.adopt_loads(&self.loads_of_others());
             }
             let next = async {
-                let due = tokio::time::Instant::now() + BEAT_INTERVAL;
+                let due = Instant::now() + BEAT_INTERVAL;
                 loop {
                     tokio::select! {
                         () = tokio::time::sleep_until(due) => return Occasion::Regular,
@@ -313,14 +317,19 @@ impl Replicas {
     }
 
     /// Takes over what was read. A replica without a record stays for as long as its record would
-    /// have: the store may have been emptied.
+    /// have: the store may have been emptied. If the store could not be read for as long, the time
+    /// begins again: the records of all have expired, and each replica has to write its own.
     fn note(&self, read: Vec<Replica>) {
         let read: Vec<Arc<Replica>> = read.into_iter().map(Arc::new).collect();
         let now = Instant::now();
+        let last_read = std::mem::replace(&mut *self.last_read.lock(), now);
         self.missing.lock().clear();
         let mut unreachable = self.unreachable.lock();
         let mut others = self.others.lock();
         let was = others.len();
+        if now.duration_since(last_read) >= BEAT_TIMEOUT {
+            others.iter_mut().for_each(|(_, seen)| *seen = now);
+        }
         others.retain(|(other, seen)| {
             let is_read = read.iter().any(|it| it.mark == other.mark);
             !is_read && now.duration_since(*seen) < BEAT_TIMEOUT
@@ -381,6 +390,11 @@ impl Replicas {
         if self.hosts.add(host) {
             self.tell_soon();
         }
+    }
+
+    /// Returns whether this replica keeps something for a host.
+    pub(crate) fn keeps_host(&self, host: HostNumber) -> bool {
+        self.hosts.has(host)
     }
 
     /// Notes that this replica keeps nothing for a host any more.
@@ -448,6 +462,22 @@ mod tests {
         assert_eq!(listener.count(), 1);
         assert!(listener.read_again(&mark).await && !listener.read_again("l").await);
         assert_eq!((listener.count(), listener.loads_of_others()), (2, vec!["s".to_owned()]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn others_stay_while_no_record_can_be_read_and_go_when_theirs_stay_away() {
+        let Some(server) = RedisServer::start() else { return };
+        let replicas = Replicas::new(&server.stores(), "here".to_owned(), None);
+        let record = r#"{"mark": "other", "url": null, "beat": 0, "at": 0}"#;
+        replicas.note(vec![serde_json::from_str(record).unwrap()]);
+        tokio::time::advance(Duration::from_mins(1)).await;
+        replicas.note(Vec::new());
+        assert_eq!(replicas.count(), 2, "the store was away, and the records have expired");
+        for _ in 0..4 {
+            tokio::time::advance(BEAT_INTERVAL).await;
+            replicas.note(Vec::new());
+        }
+        assert_eq!(replicas.count(), 1);
     }
 
     #[test]

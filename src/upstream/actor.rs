@@ -285,7 +285,7 @@ impl ServerActor {
     fn adopt(&mut self, recalled: Recalled) {
         let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
         let known = self.shared.catalog.load_full();
-        if is_asleep && known.is_some_and(|known| *known != *recalled.catalog) {
+        if is_asleep && known.is_some_and(|known| !known.lists_the_same_as(&recalled.catalog)) {
             self.refresh.freshness.restore(&recalled);
             self.shared.publish_recalled(recalled.catalog, LoadOrigin::HostsRequest);
         }

@@ -1,4 +1,4 @@
-//! People of a certified OpenID provider.
+//! People of a certified `OpenID` provider.
 
 use serde_json::json;
 

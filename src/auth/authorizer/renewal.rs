@@ -109,7 +109,8 @@ impl Authorizer {
                 };
                 let said = challenge.map(|challenge| challenge.www_authenticate.as_str());
                 let login = self.client_credentials_login(said.unwrap_or_default(), known).await?;
-                self.save_granted(&lock, login).await;
+                self.token.note_granted(login.authorization());
+                self.save(&lock, login).await;
                 Ok(())
             }
             Some(login) if login.can_be_renewed() => {
@@ -183,15 +184,15 @@ impl Authorizer {
         let http = self.target.http().map_err(unavailable)?;
         let reserved = self.store.run_for(&self.target.key, LoginStore::reserve_space).await;
         let reserved = reserved.map_err(store_error)?;
-        let (begun, held) = (login.clone(), lock.clone());
-        let note = move |store: &LoginStore, key: &_| store.note_renewal(key, &held, begun);
-        self.store.run_for(&self.target.key, note).await.map_err(store_error)?;
+        self.note_renewal(lock, &login).await?;
         let granted = refresh(&http, &client, &login).await;
         drop(reserved);
         match granted {
             Ok(granted) => {
                 tracing::info!(server = self.target.name, "login renewed");
-                self.save_granted(lock, granted.into_renewed(login)).await;
+                let renewed = granted.into_renewed(login);
+                self.token.note_granted(renewed.authorization());
+                self.save(lock, renewed).await;
                 Ok(())
             }
             Err(error) => self.handle_renewal_failure(lock, login, is_refused, error).await,

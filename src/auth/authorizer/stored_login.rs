@@ -56,8 +56,8 @@ impl Authorizer {
         Ok(Some(login))
     }
 
-    /// Returns the stored login, or the one in memory if that is newer, or the store has lost its
-    /// own: it may have got an older one from another replica since.
+    /// Returns the stored login, or the one in memory if that is newer or the store has lost its
+    /// own.
     pub(super) async fn read_newest(&self) -> Result<Option<Credential>, CredentialError> {
         let Some(known) = self.token.kept_through_loss() else { return self.read().await };
         let stored = match self.read().await? {
@@ -117,19 +117,25 @@ impl Authorizer {
             Ok(()) => self.stored_version().await.ok(),
             Err(_) => None,
         };
+        self.token.note_saved(written.is_ok());
         self.token.set(Some(login), version.unwrap_or_else(|| self.token.version()));
-        // The store may have lost the login already.
-        let is_lost = version.is_some_and(|version| self.token.may_be_lost(version));
-        self.token.note_saved(written.is_ok() && !is_lost);
         if let Err(error) = written {
             tracing::error!(server = self.target.name, %error, "cannot store the login");
         }
     }
 
-    /// Saves a login that was granted just now.
-    pub(super) async fn save_granted(&self, lock: &LoginLock, login: Credential) {
-        self.token.note_granted(login.authorization());
-        self.save(lock, login).await;
+    /// Notes that the refresh token of a login is about to be used. Requests go on with the present
+    /// token.
+    pub(super) async fn note_renewal(
+        &self,
+        lock: &LoginLock,
+        login: &Credential,
+    ) -> Result<(), CredentialError> {
+        let (begun, held) = (login.clone(), lock.clone());
+        let note = move |store: &LoginStore, key: &_| store.note_renewal(key, &held, begun);
+        self.store.run_for(&self.target.key, note).await.map_err(store_error)?;
+        self.token.note_version(self.stored_version().await?);
+        Ok(())
     }
 }
 
@@ -177,7 +183,6 @@ mod tests {
         let renewals = |it: Credential| it.facts.lifetime.renewals;
         authorizer.restore().await.unwrap();
         assert_eq!(authorizer.token.kept_through_loss().map(renewals), Some(2));
-        authorizer.restore().await.unwrap();
         let stored = store.run_for(&key, LoginStore::read).await.unwrap().unwrap();
         assert!(stored.facts.lifetime.may_be_older);
         assert_eq!(renewals(stored), 2);
@@ -194,6 +199,31 @@ mod tests {
         assert!(authorizer.token.kept_through_loss().is_some());
         authorizer.restore().await.unwrap();
         assert_ne!(authorizer.stored_version().await.unwrap(), StoredVersion::default());
+    }
+
+    #[tokio::test]
+    async fn login_whose_renewal_has_begun_is_used_here_and_not_renewed_elsewhere_at_once() {
+        let Some(server) = RedisServer::start() else { return };
+        let ((here, store), (there, _)) = (replica(&server), replica(&server));
+        here.token.set(Some(login(1)), StoredVersion::default());
+        here.restore().await.unwrap();
+        let lock = store.lock(&here.target.key).await.unwrap();
+        here.note_renewal(&lock, &login(1)).await.unwrap();
+        assert_eq!(here.token.version(), here.stored_version().await.unwrap());
+        // The process ends before it has the new token.
+        drop((here, lock));
+        let renewed = there.replace_token(login(1).authorization(), None).await;
+        assert!(matches!(renewed, Err(CredentialError::StoreOutage(_))), "{renewed:?}");
+    }
+
+    #[tokio::test]
+    async fn login_that_is_lost_while_it_is_stored_is_stored_again() {
+        let Some(server) = RedisServer::start() else { return };
+        let (authorizer, _store) = replica(&server);
+        // What `save` finds in a store that is emptied after the write.
+        authorizer.token.note_saved(true);
+        authorizer.token.set(Some(login(1)), StoredVersion::default());
+        assert!(authorizer.token.is_ahead_of(StoredVersion::of_test()));
     }
 
     #[tokio::test]

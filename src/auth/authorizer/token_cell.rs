@@ -142,6 +142,11 @@ impl TokenCell {
         }
     }
 
+    /// Notes that this process has changed the stored login, and goes on with the current one.
+    pub(super) fn note_version(&self, version: StoredVersion) {
+        self.state.lock().version = version;
+    }
+
     /// Returns the version of the stored login when it was last read.
     pub(super) fn version(&self) -> StoredVersion {
         self.state.lock().version
@@ -164,6 +169,7 @@ impl TokenCell {
         let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
         let mut state = self.state.lock();
         state.version = version;
+        state.is_unsaved |= self.may_be_lost(version) && matches!(token, Some(Some(_)));
         state.current = match token {
             Some(Some(token)) => CurrentCredential::Token(Arc::new(token)),
             Some(None) => CurrentCredential::LoginRequired { why: LOGIN_INVALID.to_owned() },
@@ -216,7 +222,8 @@ impl TokenCell {
         self.survives_loss && version == StoredVersion::default()
     }
 
-    /// Returns whether the login in use is not in the store, whose login has this version.
+    /// Returns whether the login in memory has to be stored: the store, whose login has this
+    /// version, has none or an older one.
     pub(super) fn is_ahead_of(&self, version: StoredVersion) -> bool {
         self.survives_loss && (self.may_be_lost(version) || self.state.lock().is_unsaved)
     }

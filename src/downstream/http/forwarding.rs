@@ -48,25 +48,32 @@ pub(super) struct ReceivedRequest {
     pub(super) body: Bytes,
 }
 
-/// The replica could not be connected, so that it has not seen the request.
-pub(super) struct NotReached;
+/// The reason that another replica has not answered a request.
+pub(super) enum ForwardError {
+    /// It could not be connected, so that it has not seen the request: another one may answer it.
+    NotReached,
+    /// It has ended, or does not answer any more.
+    Lost,
+}
 
 /// Has another replica answer a request.
 ///
 /// # Errors
-/// If the replica was not reached. The request can be handled elsewhere then.
+/// If the replica has not answered.
 pub(super) async fn forward(
     keys: &SealingKeys,
     replica: &Replica,
     request: ReceivedRequest,
-) -> Result<Response, NotReached> {
+) -> Result<Response, ForwardError> {
     static CLIENT: LazyLock<Option<Client>> = LazyLock::new(|| {
         let client = http_client_builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
         // A request on a connection that is kept open would be lost if the replica has just ended.
         let client = client.pool_max_idle_per_host(0);
         client.redirect(reqwest::redirect::Policy::none()).build().ok()
     });
-    let (Some(client), Some(url)) = (CLIENT.as_ref(), &replica.url) else { return Err(NotReached) };
+    let (Some(client), Some(url)) = (CLIENT.as_ref(), &replica.url) else {
+        return Err(ForwardError::NotReached);
+    };
     let ReceivedRequest { method, target, mut headers, body } = request;
     remove_headers_of_connection(&mut headers);
     headers.insert(FORWARDED, mark_of_forwarding(keys));
@@ -74,16 +81,16 @@ pub(super) async fn forward(
     let answered = client.request(method, url).headers(headers).body(body).send().await;
     match answered {
         Ok(answer) => Ok(passed_on(answer)),
-        Err(error) if error.is_connect() => Err(NotReached),
+        Err(error) if error.is_connect() => Err(ForwardError::NotReached),
         Err(error) => {
             let error = with_causes(&error);
             tracing::warn!(error, "a request was lost with the replica that had it");
-            Ok(lost())
+            Err(ForwardError::Lost)
         }
     }
 }
 
-/// Returns the answer to a request whose replica has ended, or does not answer any more.
+/// Returns the answer to a request that was lost with its replica.
 pub(super) fn lost() -> Response {
     let message = "the replica that had the request ended before it answered";
     refusal(StatusCode::BAD_GATEWAY, None, message)

@@ -81,7 +81,8 @@ impl HttpFront {
         key: impl FnOnce() -> HostKey,
     ) -> Option<HostNumber> {
         let has_replicas = self.replicas.is_some();
-        let is_kept = has_replicas && self.fleet.operator().keeps_state_of_hosts(endpoint);
+        let is_kept =
+            has_replicas && self.fleet.operator().replication().keeps_state_of_hosts(endpoint);
         is_kept.then(|| key().number(&self.fleet))
     }
 

@@ -47,8 +47,9 @@ pub(super) async fn post(
         }
         _ => match find_session(front, &endpoint, sender, &posted.headers) {
             Ok(session) => {
-                let (operator, host) = (front.fleet.operator(), session.session.principal());
-                operator.recall_host(host, || session.host_name()).await;
+                let (replication, host) =
+                    (front.fleet.operator().replication(), session.session.principal());
+                replication.recall_host(host, || session.host_name()).await;
                 accept_posted(&session, posted).await
             }
             Err(refused) => refused,
@@ -91,7 +92,7 @@ async fn open(
         attach,
     );
     let host = session.session.principal();
-    front.fleet.operator().keep_host(host, || session.host_name());
+    front.fleet.operator().replication().keep_host(host, || session.host_name());
     if let Some(surplus) = front.sessions.add(session.clone()) {
         tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
@@ -239,7 +240,7 @@ pub(super) async fn delete(
     };
     if let Some(session) = front.sessions.remove(&session.id) {
         front.sessions.note_ended(&session);
-        front.fleet.operator().remove_record_of(session.session.principal());
+        front.fleet.operator().replication().remove_record_of(session.session.principal());
         session.end().await;
     }
     StatusCode::NO_CONTENT.into_response()

@@ -10,6 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     front::HttpFront,
+    placement::names_own_id,
     post_response::{self, ExpectedAnswer},
     principals::HostKey,
     request::{AcceptedForms, PostedMessages, refusal, respond_with},
@@ -24,6 +25,7 @@ use crate::{
     peer::Peer,
     protocol::{Era, MODERN_VERSION, Meta, error, method, request_headers},
     proxy::Endpoint,
+    store::HostNumber,
     wire::{Message, Raw, Request, edit},
 };
 
@@ -51,10 +53,13 @@ pub(super) async fn post(
     let number = front.host_number(&endpoint, || key.clone());
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
     let identity = front.principals.identity(key.clone(), sender, endpoint, is_here);
-    if let Some((replicas, number)) = front.replicas.as_ref().zip(number) {
-        replicas.keep_host(number);
-    }
-    front.fleet.operator().recall_host(identity.principal, || key.name(&front.fleet)).await;
+    keep_host(front, number, &request);
+    front
+        .fleet
+        .operator()
+        .replication()
+        .recall_host(identity.principal, || key.name(&front.fleet))
+        .await;
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen requires Accept: text/event-stream";
@@ -67,7 +72,8 @@ pub(super) async fn post(
     let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
     let gone = CancellationToken::new();
     if is_listen {
-        front.tasks.spawn(complete_at_stop(front.stop.clone(), gone.clone(), session.clone()));
+        let ends = [front.stop.clone(), front.principals.moved(&key)];
+        front.tasks.spawn(complete_at(ends, gone.clone(), session.clone()));
     }
     let presence = RequestPresence {
         front: front.clone(),
@@ -88,10 +94,27 @@ pub(super) async fn post(
     post_response::respond(stream, expected, presence).await
 }
 
-/// Ends a stream of notifications in order if dormouse shuts down before the host disconnects.
-async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, session: Arc<Session>) {
+/// Notes that this replica keeps something for a host from now on, unless the request may be here
+/// only for an id in it.
+fn keep_host(front: &HttpFront, number: Option<HostNumber>, request: &Request) {
+    let params = request.params.as_ref().map(Raw::as_bytes).unwrap_or_default();
+    if let Some((replicas, number)) = front.replicas.as_ref().zip(number)
+        && !names_own_id(params, replicas)
+    {
+        replicas.keep_host(number);
+    }
+}
+
+/// Ends a stream of notifications in order at one of `ends`: dormouse shuts down, or the host goes
+/// on at another replica. `gone`: the host has disconnected before.
+async fn complete_at(
+    [stop, moved]: [CancellationToken; 2],
+    gone: CancellationToken,
+    session: Arc<Session>,
+) {
     tokio::select! {
         () = stop.cancelled() => session.complete_listens(),
+        () = moved.cancelled() => session.complete_listens(),
         () = gone.cancelled() => {}
     }
 }

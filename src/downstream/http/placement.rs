@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    forwarding::{NotReached, ReceivedRequest, forward, is_forwarded, lost},
+    forwarding::{ForwardError, ReceivedRequest, forward, is_forwarded, lost},
     front::HttpFront,
     principals::HostKey,
     request::PostedMessages,
@@ -74,7 +74,7 @@ pub(super) async fn answer_elsewhere(
     if needed.home(replicas) == Home::Here {
         return None;
     }
-    let copy = needed.copy_here(front, replicas, head);
+    let copy = needed.copy_here(replicas, head);
     let request = ReceivedRequest {
         method: head.method.clone(),
         target: head.target.clone(),
@@ -89,7 +89,8 @@ pub(super) async fn answer_elsewhere(
                 }
                 return Some(response);
             }
-            Err(NotReached) => replicas.note_unreachable(&replica),
+            Err(ForwardError::Lost) => return Some(lost()),
+            Err(ForwardError::NotReached) => replicas.note_unreachable(&replica),
         }
     }
     None
@@ -100,7 +101,7 @@ async fn forward_while_there(
     replicas: &Replicas,
     replica: &Replica,
     request: ReceivedRequest,
-) -> Result<Response, NotReached> {
+) -> Result<Response, ForwardError> {
     let gone = async {
         while replicas.is_there(&replica.mark) {
             tokio::time::sleep(GONE_CHECK_INTERVAL).await;
@@ -108,7 +109,7 @@ async fn forward_while_there(
     };
     tokio::select! {
         answered = forward(replicas.keys(), replica, request) => answered,
-        () = gone => Ok(lost()),
+        () = gone => Err(ForwardError::Lost),
     }
 }
 
@@ -130,15 +131,24 @@ pub(super) async fn answer_at_replica_of(
     let replica = replicas.find(|other| id.starts_with(other))?;
     let (method, headers) = (Method::GET, headers.clone());
     let request = ReceivedRequest { method, target, headers, body: Bytes::new() };
-    let forwarded = forward_while_there(replicas, &replica, request).await;
-    forwarded.inspect_err(|NotReached| replicas.note_unreachable(&replica)).ok()
+    match forward_while_there(replicas, &replica, request).await {
+        Ok(response) => Some(response),
+        Err(ForwardError::Lost) => Some(lost()),
+        Err(ForwardError::NotReached) => {
+            replicas.note_unreachable(&replica);
+            None
+        }
+    }
 }
 
-/// The state of a host here, although its requests are answered by another replica again.
+/// The state that this replica keeps for a host whose requests another replica answers.
 enum HostCopy {
     Session(String),
-    /// That of a host without a session.
-    Host(HostKey, HostNumber),
+    /// A host without a session.
+    Host {
+        key: HostKey,
+        number: HostNumber,
+    },
 }
 
 impl HostCopy {
@@ -150,13 +160,13 @@ impl HostCopy {
                     session.end().await;
                 }
             }
-            Self::Host(key, number) => {
+            Self::Host { key, number } => {
                 if let Some(replicas) = &front.replicas {
                     replicas.forget_host(number);
                 }
-                if let Some(principal) = front.principals.remove(&key) {
+                if let Some(principal) = front.principals.hand_over(&key) {
                     tracing::info!("a host goes on at another replica that has served it");
-                    front.fleet.end_instances_of(principal);
+                    front.fleet.operator().replication().hand_over(principal);
                 }
             }
         }
@@ -222,11 +232,7 @@ impl<'a> Needed<'a> {
     fn home(&self, replicas: &Replicas) -> Home {
         let named = match self {
             Self::Nothing => None,
-            Self::Made { params, .. }
-                if memchr::memmem::find(params, replicas.mark().as_bytes()).is_some() =>
-            {
-                None
-            }
+            Self::Made { params, .. } if names_own_id(params, replicas) => None,
             Self::Made { params, host } => match (maker_in(params, replicas), host) {
                 (None, Some((_, number))) => return replicas.home_of_host(*number),
                 (maker, _) => maker,
@@ -243,21 +249,22 @@ impl<'a> Needed<'a> {
     }
 
     /// Returns the state that the host has here, if another replica answers for all of it.
-    fn copy_here(
-        &self,
-        front: &HttpFront,
-        replicas: &Replicas,
-        head: &RequestHead,
-    ) -> Option<HostCopy> {
+    fn copy_here(&self, replicas: &Replicas, head: &RequestHead) -> Option<HostCopy> {
         match self {
             Self::Session { is_reopened: true, .. } => head.session.clone().map(HostCopy::Session),
             Self::Made { params, host: Some((key, number)) } => {
-                let is_here = front.principals.has(key) && maker_in(params, replicas).is_none();
-                is_here.then(|| HostCopy::Host(key.clone(), *number))
+                let is_here = replicas.keeps_host(*number) && maker_in(params, replicas).is_none();
+                is_here.then(|| HostCopy::Host { key: key.clone(), number: *number })
             }
             Self::Nothing | Self::Session { .. } | Self::Made { .. } => None,
         }
     }
+}
+
+/// Returns whether these parameters contain an id that this replica has made.
+pub(super) fn names_own_id(params: &[u8], replicas: &Replicas) -> bool {
+    let searched = &params[..params.len().min(MAX_SEARCHED_BYTES)];
+    memchr::memmem::find(searched, replicas.mark().as_bytes()).is_some()
 }
 
 /// Returns the replica that has made an id in these parameters.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::{sender::Sender, token_hash::TokenHash};
 use crate::{
@@ -66,7 +67,9 @@ impl HostKey {
     fn digest(&self, fleet: &Fleet) -> [u8; 32] {
         let Self { token, only, profile, client } = self;
         // The number of an offer differs between replicas, its name does not.
-        let only = only.and_then(|offer| fleet.operator().offer_name(offer)).unwrap_or_default();
+        let only = only
+            .and_then(|offer| fleet.operator().replication().offer_name(offer))
+            .unwrap_or_default();
         let profile = profile.as_ref().map_or("", ProfileName::as_str);
         Sha256::new()
             .chain_update(token.user().0.unwrap_or_default())
@@ -84,6 +87,8 @@ struct KnownHost {
     principal: Principal,
     tool_list_sync: Arc<ToolListSync>,
     last_used: Instant,
+    /// Cancelled when the host goes on at another replica.
+    moved: CancellationToken,
 }
 
 impl Principals {
@@ -100,6 +105,7 @@ impl Principals {
             principal: Principal::new(),
             tool_list_sync: Arc::default(),
             last_used: now,
+            moved: CancellationToken::new(),
         };
         let known = known.entry(key).or_insert_with(new);
         known.last_used = now;
@@ -120,9 +126,17 @@ impl Principals {
         self.0.lock().contains_key(key)
     }
 
-    /// Forgets a host. Returns its principal, if it was remembered.
-    pub(super) fn remove(&self, key: &HostKey) -> Option<Principal> {
-        Some(self.0.lock().remove(key)?.principal)
+    /// Returns a token that is cancelled when a host goes on at another replica.
+    pub(super) fn moved(&self, key: &HostKey) -> CancellationToken {
+        self.0.lock().get(key).map(|known| known.moved.clone()).unwrap_or_default()
+    }
+
+    /// Notes that a host goes on at another replica. Returns its principal, if it is remembered.
+    pub(super) fn hand_over(&self, key: &HostKey) -> Option<Principal> {
+        let mut known = self.0.lock();
+        let known = known.get_mut(key)?;
+        std::mem::take(&mut known.moved).cancel();
+        Some(known.principal)
     }
 
     /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the

@@ -49,7 +49,7 @@ impl FirstAttempts {
     }
 
     /// Adds something else that the first lists wait for: it is over when the result is dropped.
-    pub(super) fn another(&self) -> OpenAttempt {
+    pub(super) fn begin_other(&self) -> OpenAttempt {
         self.add();
         OpenAttempt(self.open.clone())
     }

@@ -61,10 +61,7 @@ impl OwnedInstances {
     /// Stops the instances of a host.
     pub(in crate::proxy) fn stop_those_of(&self, host: Principal) {
         self.all.lock().retain(|instance, owned| {
-            let is_theirs = matches!(
-                instance.owner,
-                Some(InstanceOwner::Host { principal, .. }) if principal == host
-            );
+            let is_theirs = instance.is_of_host(host);
             if is_theirs {
                 owned.upstream.stop();
             }

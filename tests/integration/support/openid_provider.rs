@@ -1,4 +1,4 @@
-//! A certified OpenID provider as a process: `oidc-provider` of npm, which `scripts/check` installs.
+//! A certified `OpenID` provider as a process: `oidc-provider` of npm, which `scripts/check` installs.
 
 use std::path::Path;
 
