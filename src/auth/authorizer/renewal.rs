@@ -115,7 +115,9 @@ impl Authorizer {
             }
             Some(login) if login.can_be_renewed() => {
                 let shown = login.authorization();
-                if self.token.may_be_lost(version) || login.facts.lifetime.may_be_older {
+                if self.token.may_be_lost(version) {
+                    self.doubt.begin_again(shown.clone(), LOST_PATIENCE);
+                } else if login.facts.lifetime.may_be_older {
                     self.doubt.begin(shown.clone(), LOST_PATIENCE);
                 }
                 if self.doubt.holds(shown.as_ref()) {

@@ -37,6 +37,11 @@ impl RenewalDoubt {
         true
     }
 
+    /// As [`Self::begin`], from now on: the store has lost the login, perhaps again.
+    pub(super) fn begin_again(&self, of: Option<Authorization>, patience: Duration) {
+        *self.0.lock() = Some(Doubt { of, since: Instant::now(), patience });
+    }
+
     /// Returns whether to wait before the login with this token is renewed.
     pub(super) fn holds(&self, of: Option<&Authorization>) -> bool {
         let doubt = self.0.lock();
@@ -57,5 +62,9 @@ mod tests {
         assert!(!doubt.begin(None, Duration::ZERO));
         assert!(doubt.begin(None, REJECTED_PATIENCE), "another reason has more patience");
         assert!(doubt.holds(None));
+        doubt.begin_again(None, Duration::ZERO);
+        assert!(!doubt.holds(None));
+        doubt.begin_again(None, LOST_PATIENCE);
+        assert!(doubt.holds(None), "the login is lost a second time");
     }
 }
