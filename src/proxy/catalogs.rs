@@ -7,7 +7,7 @@ use crate::{
     base::run_blocking,
     catalog::{Offer, Presence, ServerCatalog, ServerId, Snapshot, hidden_characters},
     config::{Pin, Startup},
-    upstream::{ChangeAudience, Recalled, declared_names},
+    upstream::{ChangeAudience, Phase, Recalled, declared_names},
 };
 
 /// Maximum number of tools of one server that are named in the log at once.
@@ -193,6 +193,13 @@ pub(super) async fn read_stored(fleet: &Fleet, server: ServerId) {
     let Some(owned) = fleet.this.upgrade() else { return };
     let reading = run_blocking(move || {
         let (roster, snapshot) = (owned.servers.roster(), owned.board.snapshot());
+        let upstream = owned.servers.shared(server);
+        let has_unloaded = unloaded_offers(&snapshot, server).next().is_some();
+        let is_asleep = upstream.status().phase == Phase::Asleep;
+        let is_shown = is_asleep || snapshot.is_recalled && has_unloaded;
+        if !is_shown {
+            return;
+        }
         let Some(recalled) = recall(&owned, roster.shared(server)) else { return };
         let is_other = |offer: &&Offer| {
             let known = offer.known.as_ref().map(|known| &known.whole);
@@ -205,7 +212,7 @@ pub(super) async fn read_stored(fleet: &Fleet, server: ServerId) {
         if snapshot.is_recalled && !known.is_empty() {
             publishing::publish_recalled(&owned, &roster, known);
         }
-        owned.servers.shared(server).adopt(recalled);
+        upstream.adopt(recalled);
     });
     // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;

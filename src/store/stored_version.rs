@@ -16,12 +16,6 @@ impl StoredVersion {
         Self(Some(*half))
     }
 
-    /// Returns the version of some value.
-    #[cfg(test)]
-    pub(crate) fn of_test() -> Self {
-        Self::of(b"a value")
-    }
-
     /// Makes the version of a value whose store gives it a new revision with each change.
     pub(super) fn of_revision(revision: [u8; 16]) -> Self {
         Self(Some(revision))

@@ -58,8 +58,7 @@ function makeProvider() {
       introspection: { enabled: true },
       resourceIndicators: {
         enabled: true,
-        // Without it a provider would let dormouse have tokens for nobody.
-        defaultResource: () => `${service}/mcp`,
+        // A code is redeemed for a token for the resource that was asked for with it.
         useGrantedResource: () => true,
         getResourceServerInfo: (_, resource) => ({
           scope: "mcp",

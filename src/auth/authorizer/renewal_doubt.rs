@@ -29,12 +29,12 @@ impl RenewalDoubt {
     /// Notes that the login with this token may not be the newest. Returns `false` if the same was
     /// noted before, with as much patience.
     pub(super) fn begin(&self, of: Option<Authorization>, patience: Duration) -> bool {
-        let mut doubt = self.0.lock();
-        if doubt.as_ref().is_some_and(|known| known.of == of && known.patience >= patience) {
-            return false;
+        let is_same = |known: &Doubt| known.of == of && known.patience >= patience;
+        let is_known = self.0.lock().as_ref().is_some_and(is_same);
+        if !is_known {
+            self.begin_again(of, patience);
         }
-        *doubt = Some(Doubt { of, since: Instant::now(), patience });
-        true
+        !is_known
     }
 
     /// As [`Self::begin`], from now on: the store has lost the login, perhaps again.

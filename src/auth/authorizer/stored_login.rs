@@ -60,22 +60,19 @@ impl Authorizer {
     /// own.
     pub(super) async fn read_newest(&self) -> Result<Option<Credential>, CredentialError> {
         let Some(known) = self.token.kept_through_loss() else { return self.read().await };
-        let stored = match self.read().await? {
-            None if self.token.may_be_lost(self.stored_version().await?) => None,
+        let mut stored = self.read().await?;
+        if stored.is_none() && !self.token.may_be_lost(self.stored_version().await?) {
             // A user has logged out, or another replica has just stored the login again.
-            None => match self.read().await? {
-                None => return Ok(None),
-                stored => stored,
-            },
-            stored => stored,
-        };
-        match stored {
-            Some(stored) if !known.is_renewal_of(&stored) => Ok(Some(stored)),
-            Some(_) | None => {
-                self.token.note_saved(false);
-                Ok(Some(known))
+            stored = self.read().await?;
+            if stored.is_none() {
+                return Ok(None);
             }
         }
+        let newer = stored.filter(|stored| !known.is_renewal_of(stored));
+        if newer.is_none() {
+            self.token.note_saved(false);
+        }
+        Ok(newer.or(Some(known)))
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
@@ -147,7 +144,7 @@ mod tests {
 
     use super::{super::LoginUpdate, *};
     use crate::{
-        auth::{credential::login_of_test, login_target::LoginTarget},
+        auth::{credential::login_of_test, login_key::LoginKey, login_target::LoginTarget},
         config::{Environment, parse},
         store::redis_server::RedisServer,
     };
@@ -161,6 +158,13 @@ mod tests {
         let authorizer =
             Authorizer::new(target, "log in".to_owned(), store.clone(), TaskTracker::new());
         (authorizer, store)
+    }
+
+    /// Stores a login, as another replica.
+    async fn put(store: &Arc<LoginStore>, key: &LoginKey, login: Credential) {
+        let lock = store.lock(key).await.unwrap();
+        let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &login);
+        store.run_for(key, write).await.unwrap();
     }
 
     /// Returns a login that has expired after so many renewals.
@@ -177,9 +181,7 @@ mod tests {
         let key = authorizer.target.key.clone();
         // The store has lost the newer one, which this replica knows.
         authorizer.token.set(Some(login(2)), StoredVersion::default());
-        let lock = store.lock(&key).await.unwrap();
-        let older = move |store: &LoginStore, key: &_| store.write(key, &lock, &login(1));
-        store.run_for(&key, older).await.unwrap();
+        put(&store, &key, login(1)).await;
         let renewals = |it: Credential| it.facts.lifetime.renewals;
         authorizer.restore().await.unwrap();
         assert_eq!(authorizer.token.kept_through_loss().map(renewals), Some(2));
@@ -219,11 +221,12 @@ mod tests {
     #[tokio::test]
     async fn login_that_is_lost_while_it_is_stored_is_stored_again() {
         let Some(server) = RedisServer::start() else { return };
-        let (authorizer, _store) = replica(&server);
+        let (authorizer, store) = replica(&server);
         // What `save` finds in a store that is emptied after the write.
         authorizer.token.note_saved(true);
         authorizer.token.set(Some(login(1)), StoredVersion::default());
-        assert!(authorizer.token.is_ahead_of(StoredVersion::of_test()));
+        put(&store, &authorizer.target.key, login(1)).await;
+        assert!(authorizer.token.is_ahead_of(authorizer.stored_version().await.unwrap()));
     }
 
     #[tokio::test]
@@ -243,13 +246,10 @@ mod tests {
     async fn restored_login_is_not_renewed_at_once() {
         let Some(server) = RedisServer::start() else { return };
         let (authorizer, store) = replica(&server);
-        let key = authorizer.target.key.clone();
         let mut restored = login(1);
         restored.facts.lifetime.may_be_older = true;
         let shown = restored.authorization();
-        let lock = store.lock(&key).await.unwrap();
-        let write = move |store: &LoginStore, key: &_| store.write(key, &lock, &restored);
-        store.run_for(&key, write).await.unwrap();
+        put(&store, &authorizer.target.key, restored).await;
         let renewed = authorizer.replace_token(shown, None).await;
         assert!(matches!(renewed, Err(CredentialError::StoreOutage(_))), "{renewed:?}");
     }

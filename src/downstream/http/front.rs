@@ -73,17 +73,21 @@ impl HttpFront {
         ticket.seal(replicas.keys(), token_hash)
     }
 
-    /// Returns the number by which replicas know a host for which something is kept; `None` without
-    /// other replicas, or if nothing is.
-    pub(super) fn host_number(
+    /// Returns the key of a host for which something is kept, and the number by which replicas know
+    /// it; `None` without other replicas, or if nothing is.
+    pub(super) fn kept_host(
         &self,
         endpoint: &Endpoint,
         key: impl FnOnce() -> HostKey,
-    ) -> Option<HostNumber> {
+    ) -> Option<(HostKey, HostNumber)> {
         let has_replicas = self.replicas.is_some();
         let is_kept =
             has_replicas && self.fleet.operator().replication().keeps_state_of_hosts(endpoint);
-        is_kept.then(|| key().number(&self.fleet))
+        is_kept.then(|| {
+            let key = key();
+            let number = key.number(&self.fleet);
+            (key, number)
+        })
     }
 
     /// Returns whether another replica has forwarded a request with these headers.

@@ -50,10 +50,10 @@ pub(super) async fn post(
         return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
     }
     let key = HostKey::of(sender, &endpoint, &request);
-    let number = front.host_number(&endpoint, || key.clone());
+    let kept = front.kept_host(&endpoint, || key.clone());
     let is_here = front.is_from_this_machine(&posted.headers, posted.version);
     let identity = front.principals.identity(key.clone(), sender, endpoint, is_here);
-    keep_host(front, number, &request);
+    keep_host(front, kept.map(|(_, number)| number), &request);
     front
         .fleet
         .operator()

@@ -203,9 +203,7 @@ impl<'a> Needed<'a> {
             let Some(params) = &request.params else { return Self::Nothing };
             let length = params.as_bytes().len().min(MAX_SEARCHED_BYTES);
             let host = endpoint.and_then(|endpoint| {
-                let key = || HostKey::of(&head.sender, endpoint, request);
-                let number = front.host_number(endpoint, key)?;
-                Some((key(), number))
+                front.kept_host(endpoint, || HostKey::of(&head.sender, endpoint, request))
             });
             return Self::Made { params: &params.as_bytes()[..length], host };
         }

@@ -20,8 +20,12 @@ pub(super) struct OpenAttempt(watch::Sender<usize>);
 
 impl Drop for OpenAttempt {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
+        end_one(&self.0);
     }
+}
+
+fn end_one(open: &watch::Sender<usize>) {
+    open.send_modify(|open| *open = open.saturating_sub(1));
 }
 
 impl Default for FirstAttempts {
@@ -61,7 +65,7 @@ impl FirstAttempts {
 
     pub(super) fn finish(&self, server: ServerId) {
         if !self.unwaited.contains(&server) {
-            self.open.send_modify(|open| *open = open.saturating_sub(1));
+            end_one(&self.open);
         }
     }
 

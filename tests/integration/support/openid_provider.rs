@@ -42,7 +42,7 @@ impl OpenIdProvider {
         assert!(told.expect("an answer").status().is_success());
     }
 
-    /// Returns the answer to a request of the client `robot` for a token for `resource`.
+    /// Requests an access token for `resource`, as the client `robot` without a person.
     pub async fn token_for(&self, resource: &str) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "client_credentials");
