@@ -49,7 +49,7 @@ pub(super) struct ReceivedRequest {
 }
 
 /// The reason that another replica has not answered a request.
-pub(super) enum ForwardError {
+pub(super) enum Unanswered {
     /// It could not be connected, so that it has not seen the request: another one may answer it.
     NotReached,
     /// It has ended, or does not answer any more.
@@ -64,7 +64,7 @@ pub(super) async fn forward(
     keys: &SealingKeys,
     replica: &Replica,
     request: ReceivedRequest,
-) -> Result<Response, ForwardError> {
+) -> Result<Response, Unanswered> {
     static CLIENT: LazyLock<Option<Client>> = LazyLock::new(|| {
         let client = http_client_builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
         // A request on a connection that is kept open would be lost if the replica has just ended.
@@ -72,7 +72,7 @@ pub(super) async fn forward(
         client.redirect(reqwest::redirect::Policy::none()).build().ok()
     });
     let (Some(client), Some(url)) = (CLIENT.as_ref(), &replica.url) else {
-        return Err(ForwardError::NotReached);
+        return Err(Unanswered::NotReached);
     };
     let ReceivedRequest { method, target, mut headers, body } = request;
     remove_headers_of_connection(&mut headers);
@@ -81,11 +81,11 @@ pub(super) async fn forward(
     let answered = client.request(method, url).headers(headers).body(body).send().await;
     match answered {
         Ok(answer) => Ok(passed_on(answer)),
-        Err(error) if error.is_connect() => Err(ForwardError::NotReached),
+        Err(error) if error.is_connect() => Err(Unanswered::NotReached),
         Err(error) => {
             let error = with_causes(&error);
             tracing::warn!(error, "a request was lost with the replica that had it");
-            Err(ForwardError::Lost)
+            Err(Unanswered::Lost)
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    forwarding::{ForwardError, ReceivedRequest, forward, is_forwarded, lost},
+    forwarding::{ReceivedRequest, Unanswered, forward, is_forwarded, lost},
     front::HttpFront,
     principals::HostKey,
     request::PostedMessages,
@@ -89,8 +89,8 @@ pub(super) async fn answer_elsewhere(
                 }
                 return Some(response);
             }
-            Err(ForwardError::Lost) => return Some(lost()),
-            Err(ForwardError::NotReached) => replicas.note_unreachable(&replica),
+            Err(Unanswered::Lost) => return Some(lost()),
+            Err(Unanswered::NotReached) => replicas.note_unreachable(&replica),
         }
     }
     None
@@ -101,7 +101,7 @@ async fn forward_while_there(
     replicas: &Replicas,
     replica: &Replica,
     request: ReceivedRequest,
-) -> Result<Response, ForwardError> {
+) -> Result<Response, Unanswered> {
     let gone = async {
         while replicas.is_there(&replica.mark) {
             tokio::time::sleep(GONE_CHECK_INTERVAL).await;
@@ -109,7 +109,7 @@ async fn forward_while_there(
     };
     tokio::select! {
         answered = forward(replicas.keys(), replica, request) => answered,
-        () = gone => Err(ForwardError::Lost),
+        () = gone => Err(Unanswered::Lost),
     }
 }
 
@@ -133,8 +133,8 @@ pub(super) async fn answer_at_replica_of(
     let request = ReceivedRequest { method, target, headers, body: Bytes::new() };
     match forward_while_there(replicas, &replica, request).await {
         Ok(response) => Some(response),
-        Err(ForwardError::Lost) => Some(lost()),
-        Err(ForwardError::NotReached) => {
+        Err(Unanswered::Lost) => Some(lost()),
+        Err(Unanswered::NotReached) => {
             replicas.note_unreachable(&replica);
             None
         }
