@@ -25,18 +25,23 @@ export function listening(command, args, env = process.env) {
   });
 }
 
-/** dormouse with one server; the URL is that of the server's own endpoint. */
-export async function proxied(dormouse, scratch, entry) {
-  const config = join(scratch, "dormouse.json");
-  const described = { description: "The server that the suite asks.", ...entry };
-  writeFileSync(config, JSON.stringify({ interactive: true, mcpServers: { fixture: described } }));
-  const home = {
+/** The environment of a dormouse that writes nothing to the user's home. */
+export function environmentIn(scratch) {
+  return {
+    ...process.env,
     HOME: scratch,
     XDG_DATA_HOME: join(scratch, "data"),
     XDG_CACHE_HOME: join(scratch, "cache"),
     DORMOUSE_NO_KEYCHAIN: "1",
   };
-  const env = { ...process.env, ...home, BROWSER: join(import.meta.dirname, "browser.mjs") };
+}
+
+/** dormouse with one server; the URL is that of the server's own endpoint. */
+export async function proxied(dormouse, scratch, entry) {
+  const config = join(scratch, "dormouse.json");
+  const described = { description: "The server that the suite asks.", ...entry };
+  writeFileSync(config, JSON.stringify({ interactive: true, mcpServers: { fixture: described } }));
+  const env = { ...environmentIn(scratch), BROWSER: join(import.meta.dirname, "browser.mjs") };
   const proxy = await listening(dormouse, ["--http", "127.0.0.1:0", "--config", config], env);
   return { ...proxy, url: proxy.url.replace(/\/mcp$/, "/servers/fixture/mcp") };
 }

@@ -7,7 +7,7 @@ import { connect, createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { listening } from "./programs.mjs";
+import { environmentIn, listening } from "./programs.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const services = process.env.DORMOUSE_SERVICES ?? join(root, "tests", "services");
@@ -75,7 +75,8 @@ export async function replicated(dormouse, scratch, entry) {
   writeFileSync(config, JSON.stringify(settings));
   let balancer = readFileSync(join(root, "deploy", "nginx.conf"), "utf8");
   for (const number of [1, 2, 3]) {
-    const replica = await listening(dormouse, ["--config", config, "--http", "127.0.0.1:0"]);
+    const args = ["--config", config, "--http", "127.0.0.1:0"];
+    const replica = await listening(dormouse, args, environmentIn(directory));
     ends.unshift(replica.end);
     balancer = balancer.replaceAll(`dormouse-${number}:8080`, new URL(replica.url).host);
   }

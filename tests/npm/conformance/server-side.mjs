@@ -8,7 +8,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { listening, proxied, run as runToEnd } from "./programs.mjs";
+import { environmentIn, listening, proxied, run as runToEnd } from "./programs.mjs";
 import { canReplicate, replicated } from "./replicas.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -42,8 +42,10 @@ const columns = {
     const proxy = await proxied(dormouse, scratch, { url: server.url });
     return { url: proxy.url, end: () => proxy.end().then(server.end) };
   },
-  wrapped: () =>
-    listening(dormouse, ["--http", "127.0.0.1:0", "--surface", "direct", "--", fixture, onStdio]),
+  wrapped: () => {
+    const args = ["--http", "127.0.0.1:0", "--surface", "direct", "--", fixture, onStdio];
+    return listening(dormouse, args, environmentIn(scratch));
+  },
 };
 if (canReplicate) {
   columns.replicas = async () => {
