@@ -7,6 +7,8 @@ mod blocking_lines;
 mod client_session;
 mod client_signals;
 mod daemon_reader;
+#[cfg(target_os = "linux")]
+mod file_pages;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz;
 mod host_input;

@@ -112,6 +112,8 @@ impl<E, R: FnMut(RedialAttempt) -> Result<Redialed, E>> Relay<R> {
         let daemon = self.daemons;
         self.daemons += 1;
         let mut reader = DaemonReader::open(daemon, connection, self.session.clone());
+        #[cfg(target_os = "linux")]
+        super::file_pages::give_back_soon();
         let end = reader.read();
         self.failures = if reader.has_carried { 0 } else { self.failures + 1 };
         match end {
