@@ -85,7 +85,7 @@ pub(super) async fn answer_elsewhere(
         match forward_while_there(replicas, &replica, request.clone()).await {
             Ok(response) => {
                 if let Some(copy) = copy {
-                    copy.end(front).await;
+                    copy.hand_over(front);
                 }
                 return Some(response);
             }
@@ -152,12 +152,13 @@ enum HostCopy {
 }
 
 impl HostCopy {
-    async fn end(self, front: &HttpFront) {
+    /// Completes what is in flight for the host, and keeps nothing else for it.
+    fn hand_over(self, front: &HttpFront) {
         match self {
             Self::Session(id) => {
                 if let Some(session) = front.sessions.remove(&id) {
                     tracing::info!("a session goes on at the replica that has opened it");
-                    session.end().await;
+                    front.tasks.spawn(async move { session.complete().await });
                 }
             }
             Self::Host { key, number } => {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -50,6 +51,8 @@ pub(super) struct HttpSession {
     /// True if the host can read an event that carries only an id.
     is_primed: bool,
     state: Lock<HttpSessionState>,
+    /// Tells that the last request or open stream has ended.
+    unused: Notify,
     /// Ends the streams of requests. The general stream may end before them.
     stop: CancellationToken,
     stop_general_stream: CancellationToken,
@@ -112,6 +115,7 @@ impl Drop for SessionUseGuard {
         let mut state = self.0.state.lock();
         state.uses = match state.uses {
             SessionUse::Open(1) | SessionUse::None { .. } => {
+                self.0.unused.notify_waiters();
                 SessionUse::None { since: Instant::now() }
             }
             SessionUse::Open(uses) => SessionUse::Open(uses - 1),
@@ -149,6 +153,7 @@ impl HttpSession {
             endpoint,
             is_primed,
             state,
+            unused: Notify::new(),
             stop,
             stop_general_stream,
         })
@@ -209,6 +214,19 @@ impl HttpSession {
         let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
         let waiting: usize = read.map(|(_, stream)| stream.outbox().waiting()).sum();
         waiting > 16 * MAX_WAITING_BYTES
+    }
+
+    /// Ends the session when its requests in flight are answered. It gets no more.
+    pub(super) async fn complete(&self) {
+        self.stop_general_stream.cancel();
+        loop {
+            let unused = self.unused.notified();
+            if self.unused_since().is_some() {
+                break;
+            }
+            unused.await;
+        }
+        self.end().await;
     }
 
     /// Ends the session and its streams.
