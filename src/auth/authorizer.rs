@@ -58,13 +58,15 @@ enum LoginUpdate {
 /// The next step of a request that needs credentials.
 enum LoginDecision {
     Use(Option<Authorization>),
+    /// Another process may have changed the login since its version was last looked up.
+    LookUpVersionFirst,
     UpdateFirst(LoginUpdate),
     /// Use the token, and renew it in the background.
     UseAndRenew(Authorization),
 }
 
 /// Limit for repeated reads, since other processes may change the login each time.
-const MAX_ATTEMPTS: usize = 4;
+const MAX_ATTEMPTS: usize = 5;
 
 impl Authorizer {
     pub(super) fn new(
@@ -97,8 +99,12 @@ impl Authorizer {
         self.token.invalidate();
     }
 
-    fn decide(&self) -> Result<LoginDecision, CredentialError> {
-        let current = self.token.current(|| self.store.known_version(&self.target.key));
+    /// `is_looked_up`: the version of the login was looked up for this request.
+    fn decide(&self, is_looked_up: bool) -> Result<LoginDecision, CredentialError> {
+        let known = |max_age| self.store.known_version(&self.target.key, max_age);
+        let Some(current) = self.token.current(is_looked_up, known) else {
+            return Ok(LoginDecision::LookUpVersionFirst);
+        };
         if self.token.is_restoration_due() {
             drop(self.start_or_join(LoginUpdate::Restore));
         }
@@ -152,9 +158,15 @@ impl Authorizer {
     }
 
     async fn authorize(&self) -> Result<Option<Authorization>, CredentialError> {
+        let mut is_looked_up = false;
         for _ in 0..MAX_ATTEMPTS {
-            match self.decide()? {
+            match self.decide(is_looked_up)? {
                 LoginDecision::Use(authorization) => return Ok(authorization),
+                LoginDecision::LookUpVersionFirst => {
+                    // Without the store, the login in memory is used.
+                    let _ = self.stored_version().await;
+                    is_looked_up = true;
+                }
                 LoginDecision::UseAndRenew(authorization) => {
                     drop(self.start_or_join(LoginUpdate::Renew));
                     return Ok(Some(authorization));

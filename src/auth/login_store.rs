@@ -2,7 +2,7 @@
 //! in the system's keychain if there is one. Several processes use the store at once: files are
 //! replaced as a whole, and a process that changes one holds its lock.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use secrecy::zeroize::Zeroizing;
 use tokio::sync::broadcast;
@@ -99,12 +99,11 @@ impl LoginStore {
             .map_err(|cause| LoginStoreError::Io { place: store.describe(&name), cause })
     }
 
-    /// Returns the version of a stored login as it was a moment ago, without blocking on a network;
-    /// `None` if it is not known.
-    pub(super) fn known_version(&self, key: &LoginKey) -> Option<StoredVersion> {
-        let store = self.store.as_ref();
-        store
-            .map_or(Some(StoredVersion::default()), |store| store.known_version(&key.stored_name()))
+    /// Returns the version of a stored login as it was at most `max_age` ago, without blocking on a
+    /// network; `None` if it is not known.
+    pub(super) fn known_version(&self, key: &LoginKey, max_age: Duration) -> Option<StoredVersion> {
+        let Some(store) = &self.store else { return Some(StoredVersion::default()) };
+        store.known_version(&key.stored_name(), max_age)
     }
 
     /// Returns whether a stored login may vanish without a logout.

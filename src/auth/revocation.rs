@@ -48,6 +48,10 @@ impl Auth {
         let target = LoginTarget::of(server, owner)
             .ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = self.store();
+        if store.loses_logins() {
+            // The lock would wait for a store that cannot be used.
+            store.run_for(&target.key, LoginStore::check_writable).await?;
+        }
         let lock = store.lock(&target.key).await?;
         // An unreadable login cannot be revoked, but it can be deleted.
         let login = store.run_for(&target.key, LoginStore::read).await.ok().flatten();

@@ -5,7 +5,7 @@
 //! all catalogs, so that no approval is lost.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     io,
     sync::{
         Arc,
@@ -19,6 +19,7 @@ use super::{
     definition_change::{DefinitionChange, changes, keep_former},
 };
 use crate::{
+    base::Lock,
     config::ServerConfig,
     store::{PruneLimits, STORE_LEASE, Store, lease_blocking},
 };
@@ -48,6 +49,8 @@ pub struct Cache {
     store: Arc<dyn Store>,
     /// Number of catalogs that this process has added.
     added: Arc<AtomicUsize>,
+    /// The failed reads that have been logged, so that none is repeated.
+    reported: Arc<Lock<HashSet<String>>>,
 }
 
 /// The reason why a catalog cannot be stored or read.
@@ -62,7 +65,7 @@ pub enum CacheError {
 impl Cache {
     /// Keeps catalogs in a store.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, added: Arc::default() }
+        Self { store, added: Arc::default(), reported: Arc::default() }
     }
 
     /// Reads a record of a server: one for the same declared capabilities, or else one for a
@@ -103,11 +106,14 @@ impl Cache {
         self.stored(key).pins
     }
 
-    /// Reads everything that is stored about a server. An unreadable file is logged, and its pins
-    /// count as lost.
+    /// Reads everything that is stored about a server. An unreadable file is logged once, and
+    /// its pins count as lost.
     pub fn stored(&self, key: &CatalogKey) -> StoredServer {
         self.load(key).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read a stored catalog");
+            let error = error.to_string();
+            if self.reported.lock().insert(error.clone()) {
+                tracing::warn!(error, "cannot read a stored catalog");
+            }
             StoredServer { pins: Pins::lost(), ..StoredServer::default() }
         })
     }

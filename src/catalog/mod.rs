@@ -34,6 +34,7 @@ mod tool_search;
 mod uri_matcher;
 
 pub use cache::Cache;
+pub(crate) use cache::CacheError;
 pub(crate) use catalog_key::CatalogKey;
 pub(crate) use definition_change::DefinitionChange;
 pub(crate) use exposed::{ExposedCatalog, WithheldReason};

@@ -211,6 +211,23 @@ impl Offer {
         }
     }
 
+    /// Returns whether another state of the offer appears with the same tools, loaded or not.
+    pub fn has_same_tools(&self, other: &Self, listing: Listing) -> bool {
+        fn tools(visibility: OfferVisibility<'_>) -> Option<&ExposedCatalog> {
+            match visibility {
+                OfferVisibility::Live(exposed) => Some(exposed),
+                OfferVisibility::Offered { known, .. } => known,
+                OfferVisibility::Hidden => None,
+            }
+        }
+        match (tools(self.visibility(listing)), tools(other.visibility(listing))) {
+            (Some(one), Some(other)) => {
+                one.catalog.tools == other.catalog.tools && one.withheld == other.withheld
+            }
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     /// Returns whether the config permits a tool of this name, listed or not, in any offer of the
     /// server.
     pub(super) fn allows(&self, tool: &str) -> bool {

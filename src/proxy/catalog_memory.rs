@@ -8,10 +8,12 @@ use std::{
 
 use tokio::sync::Notify;
 
+use super::waiting_catalogs::{CatalogPlace, WaitingCatalogs};
 use crate::{
     base::Lock,
     catalog::{
-        Cache, CatalogKey, Digests, ExposedCatalog, Offer, Pins, Record, ServerCatalog, ServerId,
+        Cache, CacheError, CatalogKey, Digests, ExposedCatalog, Offer, Pins, Record, ServerCatalog,
+        ServerId,
     },
     config::{Pin, ServerConfig},
 };
@@ -19,9 +21,6 @@ use crate::{
 /// The age at which an unchanged catalog is written again, so that its file shows when it was last
 /// seen.
 const REWRITE_INTERVAL: Duration = Duration::from_mins(10);
-
-/// The last catalog of each server for hosts that declare the same capabilities.
-type LastCatalogs = HashMap<(ServerId, Vec<String>), LastCatalog>;
 
 struct LastCatalog {
     catalog: Arc<ServerCatalog>,
@@ -49,7 +48,8 @@ pub(super) struct CatalogMemory {
     /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
     keys: Lock<HashMap<ServerId, Arc<KeyedServer>>>,
-    kept: Lock<LastCatalogs>,
+    kept: Lock<HashMap<CatalogPlace, LastCatalog>>,
+    waiting: Arc<WaitingCatalogs>,
     /// The pins of servers with `pin: block`.
     pins: Lock<HashMap<ServerId, Pins>>,
     /// The records that were read at the start for hybrid servers, until their instance asks for
@@ -64,9 +64,9 @@ pub(super) struct CatalogMemory {
 
 impl CatalogMemory {
     pub(super) fn new(cache: Option<Cache>) -> Self {
-        let (keys, kept, pins, seeds, reported) = Default::default();
+        let (keys, kept, waiting, pins, seeds, reported) = Default::default();
         let (written, has_written) = Default::default();
-        Self { cache, keys, kept, pins, seeds, reported, written, has_written }
+        Self { cache, keys, kept, waiting, pins, seeds, reported, written, has_written }
     }
 
     /// Begins to keep a server, under the key of its present config.
@@ -190,32 +190,37 @@ impl CatalogMemory {
         !is_kept
     }
 
-    /// Writes the newest catalog of a server for hosts that declare these capabilities, whatever
-    /// the order of the writers. Returns the tools that differ from their pins.
+    /// Returns the places whose catalogs have to be written.
+    pub(super) fn waiting(&self) -> &Arc<WaitingCatalogs> {
+        &self.waiting
+    }
+
+    /// Returns the newest catalog of a place.
+    pub(super) fn newest(&self, place: &CatalogPlace) -> Option<Arc<ServerCatalog>> {
+        Some(self.kept.lock().get(place)?.catalog.clone())
+    }
+
+    /// Writes a catalog of the server of this name. Returns the tools that differ from their pins;
+    /// `None` if there is nowhere to write it.
+    ///
+    /// # Errors
+    /// If it cannot be written. It is news again then.
     pub(super) fn write(
         &self,
-        server: ServerId,
+        place: &CatalogPlace,
         name: &str,
-        declared: &[String],
-    ) -> Option<BTreeSet<String>> {
-        let (cache, key) = self.place(server)?;
-        let place = (server, declared.to_vec());
-        let newest = self.kept.lock().get(&place)?.catalog.clone();
-        match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
-            Ok(changed) => {
-                self.written.lock().insert(name.to_owned());
-                self.has_written.notify_one();
-                Some(changed)
-            }
-            Err(error) => {
-                tracing::warn!(server = name, %error, "cannot store the catalog");
-                // Another writer may have a newer catalog to write, and finds it here.
-                if let Some(last) = self.kept.lock().get_mut(&place) {
-                    last.written = None;
-                }
-                None
-            }
+        catalog: &ServerCatalog,
+    ) -> Result<Option<BTreeSet<String>>, CacheError> {
+        let (server, _) = place;
+        let Some((cache, key)) = self.place(*server) else { return Ok(None) };
+        let learned = cache.learn(&key, name, catalog, &self.pins_seen(*server));
+        if learned.is_ok() {
+            self.written.lock().insert(name.to_owned());
+            self.has_written.notify_one();
+        } else if let Some(last) = self.kept.lock().get_mut(place) {
+            last.written = None;
         }
+        learned.map(Some)
     }
 
     /// Waits until catalogs are written, and takes the names of their servers.
@@ -272,9 +277,12 @@ mod tests {
         let newer = Arc::new(newer);
         std::fs::write(&directory, "not a directory").unwrap();
         assert!(memory.is_news(server, &older) && memory.is_news(server, &newer));
-        assert!(memory.write(server, "s", &[]).is_none(), "the directory cannot be made");
+        assert!(!memory.is_news(server, &newer));
+        let place = (server, Vec::new());
+        memory.write(&place, "s", &older).expect_err("the directory cannot be made");
         std::fs::remove_file(&directory).unwrap();
-        assert!(memory.write(server, "s", &[]).is_some());
+        assert!(memory.is_news(server, &newer));
+        memory.write(&place, "s", &memory.newest(&place).unwrap()).unwrap();
         assert_eq!(memory.last(server).as_ref(), Some(&*newer));
     }
 }

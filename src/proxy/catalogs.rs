@@ -1,17 +1,14 @@
 //! The catalogs of servers and the pins of their tools, from one run to the next.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
-use super::{Event, Fleet, audience::first_era, declared, instance::Instance, publishing};
+use super::{Fleet, audience::first_era, declared, instance::Instance, publishing};
 use crate::{
     base::run_blocking,
-    catalog::{Offer, Presence, ServerCatalog, ServerId, Snapshot, hidden_characters},
-    config::{Pin, Startup},
+    catalog::{Offer, Presence, ServerId, Snapshot},
+    config::Startup,
     upstream::{ChangeAudience, Phase, Recalled, declared_names},
 };
-
-/// Maximum number of tools of one server that are named in the log at once.
-const MAX_REPORTED: usize = 50;
 
 /// Checks whether withheld tools have been approved since.
 pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
@@ -21,7 +18,8 @@ pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
     let _ = fleet.context.tasks.track_future(reading).await;
 }
 
-fn reread_pins(fleet: &Fleet, server: ServerId) {
+/// Compares with the pins that are stored now.
+pub(super) fn reread_pins(fleet: &Fleet, server: ServerId) {
     fleet.memory.catalogs.reread_pins(server);
     expose_again(fleet, server);
 }
@@ -40,84 +38,6 @@ fn expose_again(fleet: &Fleet, server: ServerId) {
         let exposed = fleet.memory.catalogs.expose(offer, &exposed.whole);
         Some(Presence::Live { exposed, origin: *origin })
     });
-}
-
-/// Keeps a catalog that an instance has just learned, and logs suspicious changes.
-pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
-    let server = instance.server;
-    let is_whole = fleet.context.reads_lists;
-    if !is_whole || !fleet.servers.is_current(instance) {
-        return;
-    }
-    if !fleet.memory.catalogs.is_news(server, catalog) {
-        fleet.events.send(Event::CatalogStored);
-        return;
-    }
-    let (weak, catalog) = (fleet.this.clone(), catalog.clone());
-    fleet.context.tasks.spawn(run_blocking(move || {
-        let Some(fleet) = weak.upgrade().filter(|fleet| fleet.servers.is_current(instance)) else {
-            return;
-        };
-        report_hidden(&fleet, server, &catalog);
-        fleet.memory.catalogs.note_hung(server, false);
-        let config = fleet.servers.config(server);
-        let Some(changed) =
-            fleet.memory.catalogs.write(server, &config.name, &catalog.discovery.declared)
-        else {
-            return;
-        };
-        fleet.events.send(Event::CatalogStored);
-        if config.settings.pin != Pin::Off {
-            let suspicious =
-                fleet.memory.catalogs.suspicious(server, config.settings.pin, &catalog);
-            report_changed(&fleet, server, &suspicious);
-        }
-        if config.settings.pin == Pin::Block && !changed.is_empty() {
-            // Another process may have pinned other definitions first.
-            reread_pins(&fleet, server);
-        }
-    }));
-}
-
-fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
-    let config = fleet.servers.config(server);
-    let commands = &fleet.settings().launch.commands;
-    let blocked =
-        if config.settings.pin == Pin::Block { "; calls are blocked until then" } else { "" };
-    if changed.len() > MAX_REPORTED {
-        let (server, count) = (&config.name, changed.len());
-        tracing::warn!(
-            server,
-            count,
-            "many tools have changed or cannot be compared; logging only the first{blocked}"
-        );
-    }
-    for tool in changed.iter().take(MAX_REPORTED) {
-        if fleet.memory.catalogs.is_first_report(server, format!("changed {tool}")) {
-            tracing::warn!(
-                server = config.name,
-                tool,
-                "the tool's definition has changed since it was first seen, or cannot be \
-                    compared: review it, and run `{}`{blocked}",
-                commands.approve(&config.name, None)
-            );
-        }
-    }
-}
-
-fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
-    for (place, hidden) in hidden_characters(catalog) {
-        if fleet.memory.catalogs.is_first_report(server, format!("hidden {place}")) {
-            let server = &fleet.servers.config(server).name;
-            let character = format!("U+{:04X}", u32::from(hidden));
-            tracing::warn!(
-                server,
-                place,
-                character,
-                "text of the server contains invisible characters"
-            );
-        }
-    }
 }
 
 /// Returns what an instance had when it was last connected.

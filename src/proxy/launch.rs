@@ -1,7 +1,13 @@
 //! The start and the end of a fleet.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    io,
+    sync::Arc,
+    time::Duration,
+};
 
+use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -11,7 +17,7 @@ use super::{
     audience::Audience,
     board::Board,
     catalog_memory::CatalogMemory,
-    catalogs,
+    catalog_writer, catalogs,
     events::Events,
     extension_lists::ExtensionLists,
     fleet::{CallState, ExtensionState, FleetMemory},
@@ -25,12 +31,15 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::new_mark,
+    base::{new_mark, run_blocking},
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     store::HostStores,
     upstream::{Context, Opener, ProcessServices},
 };
+
+/// Delay before another attempt to read what was loaded when dormouse last ended.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The places for what outlives a fleet; none by default.
 #[derive(Debug, Default)]
@@ -111,6 +120,7 @@ impl Fleet {
         large_results::reap_results(&fleet);
         attachment::reap_instances(&fleet);
         host_recall::store_records(&fleet);
+        catalog_writer::store_catalogs(&fleet);
         fleet
     }
 
@@ -118,8 +128,7 @@ impl Fleet {
     /// again what was loaded when dormouse last ended, and `loads`: the names of offers that a host
     /// has loaded at another process.
     pub(crate) fn start(&self, loads: impl IntoIterator<Item = String>) {
-        let mut remembered =
-            self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
+        let mut remembered = self.remembered_loads();
         remembered.extend(loads);
         let snapshot = self.board.snapshot();
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
@@ -130,6 +139,37 @@ impl Fleet {
             })
             .collect();
         self.servers.begin(self.audience.first_era(), |server| loaded.contains(&server));
+    }
+
+    /// Reads the names of the offers that were loaded when dormouse last ended. If the store cannot
+    /// be used, they are loaded when it can.
+    fn remembered_loads(&self) -> BTreeSet<String> {
+        let Some(remembered) = &self.memory.loads else { return BTreeSet::new() };
+        remembered.read().unwrap_or_else(|error| {
+            let path = remembered.describe();
+            tracing::warn!(path, %error, "cannot read the loaded servers");
+            if error.kind() == io::ErrorKind::NotConnected {
+                self.load_remembered_later(remembered.clone());
+            }
+            BTreeSet::new()
+        })
+    }
+
+    /// Loads what was loaded when dormouse last ended, as soon as that can be read.
+    fn load_remembered_later(&self, remembered: RememberedLoads) {
+        let (weak, stop) = (self.this.clone(), self.context.stop.clone());
+        self.context.tasks.spawn(async move {
+            while stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_some() {
+                let asked = remembered.clone();
+                // Without an outcome, dormouse ends.
+                let Some(read) = run_blocking(move || asked.read()).await else { return };
+                if let Ok(names) = read {
+                    let Some(fleet) = weak.upgrade() else { return };
+                    host_recall::restore_offers(&fleet, |offer| names.contains(&offer.name));
+                    return;
+                }
+            }
+        });
     }
 
     /// Ends all logins in progress: requests that wait for them fail.

@@ -9,6 +9,7 @@ mod audience;
 mod board;
 mod calls;
 mod catalog_memory;
+mod catalog_writer;
 mod catalogs;
 mod consents;
 mod declared;
@@ -61,6 +62,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tool_calls;
+mod waiting_catalogs;
 
 pub(crate) use audience::Subscriber;
 pub(crate) use endpoint::{Endpoint, EndpointChoice};

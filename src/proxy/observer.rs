@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    Event, Fleet, catalogs, declared, instance::Instance, notifications, personal_resources,
-    publishing, questions,
+    Event, Fleet, catalog_writer, catalogs, declared, instance::Instance, notifications,
+    personal_resources, publishing, questions,
 };
 use crate::{
     base::{Lock, run_blocking},
@@ -93,7 +93,7 @@ impl ServerObserver for InstanceObserver {
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
         self.tell(|fleet, _| {
             let catalog = personal_resources::without_personal(fleet, self.instance, catalog);
-            catalogs::keep(fleet, self.instance, &catalog);
+            catalog_writer::keep(fleet, self.instance, &catalog);
         });
     }
 

@@ -1,6 +1,6 @@
 //! The publication of snapshots, and the announcement of what they change.
 
-use std::sync::Arc;
+use std::{ptr, sync::Arc};
 
 use super::{
     Fleet, Host, Principal, Viewer, for_log::for_log, instance::Instance, servers::Roster,
@@ -11,6 +11,7 @@ use crate::{
         Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, ServerCatalog,
         Snapshot,
     },
+    config::Surface,
     upstream::ChangeAudience,
 };
 
@@ -29,7 +30,7 @@ pub(super) fn publish(
     if !fleet.servers.is_current(from) {
         return;
     }
-    let server = from.server;
+    let (server, before) = (from.server, fleet.board.snapshot());
     let published = publication.present(server, presence);
     if published.is_empty() {
         return;
@@ -46,24 +47,28 @@ pub(super) fn publish(
         ChangeAudience::Unaware => host.endpoint().passes_through() == Some(server),
         ChangeAudience::NotListing => fleet.audience.is_listing(host.id()),
     };
+    let known = known_otherwise(&before, &fleet.board.snapshot());
     fleet.audience.announce_each(|host| {
-        let concerning = published.iter().filter(|it| {
-            it.changes.any()
-                && fleet.board.concerns(&Viewer::of(host), &it.offer)
-                && !is_spared(host)
-        });
-        concerning.fold(Changes::default(), |changes, it| changes.or(it.changes))
+        if is_spared(host) {
+            return Changes::default();
+        }
+        let viewer = Viewer::of(host);
+        let concerning = published.iter().filter(|it| fleet.board.concerns(&viewer, &it.offer));
+        let changes = concerning.fold(Changes::default(), |changes, it| changes.or(it.changes));
+        changes.or(changes_without_load(fleet, &viewer, &known))
     });
 }
 
-/// Publishes what an instance has to the offers of its server that are not loaded. Hosts are not
-/// told: the publication of the loaded ones follows.
+/// Publishes what an instance has to the offers of its server that are not loaded. The publication
+/// of the loaded ones follows.
 pub(super) fn publish_connection(fleet: &Fleet, from: Instance, catalog: &Arc<ServerCatalog>) {
     let publication = fleet.board.publish();
-    let is_divided = fleet.board.snapshot().offers_of(from.server).count() > 1;
+    let before = fleet.board.snapshot();
+    let is_divided = before.offers_of(from.server).count() > 1;
     if is_divided && fleet.servers.is_current(from) {
         let expose = |offer: &Offer| fleet.memory.catalogs.expose(offer, catalog);
         publication.connect(from.server, expose);
+        announce_known(fleet, &before);
     }
 }
 
@@ -78,8 +83,7 @@ pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(OfferId, Arc<ExposedCatal
     report_collisions(fleet, &seeded, |_| true);
 }
 
-/// Adds the known catalogs of servers that have not been loaded, as `roster` has them. Hosts
-/// are not told: these catalogs show only in answers.
+/// Adds the known catalogs of servers that have not been loaded, as `roster` has them.
 pub(super) fn publish_recalled(
     fleet: &Fleet,
     roster: &Arc<Roster>,
@@ -87,8 +91,40 @@ pub(super) fn publish_recalled(
 ) {
     let publication = fleet.board.publish();
     if Arc::ptr_eq(&fleet.servers.roster(), roster) {
+        let before = fleet.board.snapshot();
         publication.recall(known);
+        if before.is_recalled {
+            announce_known(fleet, &before);
+        }
     }
+}
+
+/// Announces what is known otherwise than `before` of offers that hosts have not loaded.
+fn announce_known(fleet: &Fleet, before: &Snapshot) {
+    let known = known_otherwise(before, &fleet.board.snapshot());
+    fleet.audience.announce_each(|host| changes_without_load(fleet, &Viewer::of(host), &known));
+}
+
+/// Returns the offers whose tools are known otherwise than before.
+fn known_otherwise(before: &Snapshot, after: &Snapshot) -> Vec<Arc<Offer>> {
+    let listing = after.settings.lists.listing;
+    let is_other = |offer: &&Arc<Offer>| {
+        let (was, offer) = (before.offer(offer.id), offer.as_ref());
+        was.is_some_and(|was| !ptr::eq(was, offer) && !was.has_same_tools(offer, listing))
+    };
+    after.offers.iter().filter(is_other).cloned().collect()
+}
+
+/// Returns the lists of a host that change with the known tools of offers that it has not loaded.
+/// Only the surface `direct` lists them.
+fn changes_without_load(fleet: &Fleet, viewer: &Viewer, known: &[Arc<Offer>]) -> Changes {
+    let endpoint = &viewer.endpoint;
+    let is_listed = |offer: &Arc<Offer>| {
+        let is_loaded = offer.presence.origin().is_some() && fleet.board.concerns(viewer, offer);
+        !is_loaded && fleet.board.shows_offer(endpoint, offer.id)
+    };
+    let tools = endpoint.surface == Surface::Direct && known.iter().any(is_listed);
+    Changes { tools, ..Changes::default() }
 }
 
 /// Remembers why a load failed. Hosts are not told: the caller of the load is.

@@ -25,12 +25,11 @@ impl RememberedLoads {
         self.store.describe(&self.name)
     }
 
-    /// Reads the names. A value that cannot be read has none.
-    pub(in crate::proxy) fn read(&self) -> BTreeSet<String> {
-        self.names().unwrap_or_default()
-    }
-
-    fn names(&self) -> io::Result<BTreeSet<String>> {
+    /// Reads the names.
+    ///
+    /// # Errors
+    /// When the value cannot be read.
+    pub(in crate::proxy) fn read(&self) -> io::Result<BTreeSet<String>> {
         Ok(names_in(&self.store.get(&self.name, MAX_BYTES)?.unwrap_or_default()))
     }
 
@@ -41,7 +40,7 @@ impl RememberedLoads {
     pub(in crate::proxy) fn add(&self, name: &str) -> io::Result<()> {
         loop {
             let seen = self.store.version(&self.name)?;
-            let mut loaded = self.names()?;
+            let mut loaded = self.read()?;
             if !loaded.insert(name.to_owned()) {
                 return Ok(());
             }

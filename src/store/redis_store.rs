@@ -1,14 +1,9 @@
 //! The store in a Redis or Valkey server, which several machines share.
 
-use std::{
-    collections::HashMap,
-    io,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use redis::{Cmd, Pipeline, aio::ConnectionManager};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     PruneLimits, Store, StoreHealth, StoreLease, StoredKind, StoredVersion,
@@ -86,9 +81,10 @@ pub(crate) struct RedisStore {
 /// A version that was read from the server.
 #[derive(Clone, Copy, Debug)]
 struct KnownVersion {
-    /// `None` while it is read for the first time.
-    version: Option<StoredVersion>,
+    version: StoredVersion,
     read: Instant,
+    /// When the server was last asked for it.
+    asked: Instant,
 }
 
 impl RedisStore {
@@ -367,16 +363,16 @@ impl Store for RedisStore {
         Ok(version)
     }
 
-    fn known_version(&self, name: &str) -> Option<StoredVersion> {
+    fn known_version(&self, name: &str, max_age: Duration) -> Option<StoredVersion> {
         let mut versions = self.versions.lock();
-        let known = versions.get(name).copied();
-        if known.is_some_and(|known| known.read.elapsed() < VERSION_AGE) {
-            return known?.version;
+        let known = versions.get_mut(name).filter(|known| known.read.elapsed() < max_age)?;
+        let version = known.version;
+        let is_due = known.asked.elapsed() >= VERSION_AGE;
+        if is_due {
+            known.asked = Instant::now();
         }
-        let version = known.and_then(|known| known.version);
-        versions.insert(name.to_owned(), KnownVersion { version, read: Instant::now() });
         drop(versions);
-        if self.link.health().outage().is_none() {
+        if is_due && self.link.health().outage().is_none() {
             let (mut connection, health) = (self.link.connection(), self.link.health().clone());
             let (command, name) = (head_command(&self.value_name(name)), name.to_owned());
             let versions = self.versions.clone();
@@ -387,7 +383,7 @@ impl Store for RedisStore {
                 }
             });
         }
-        version
+        Some(version)
     }
 
     fn loses_values(&self) -> bool {
@@ -470,8 +466,8 @@ fn note_version(
     if versions.len() >= MAX_VERSIONS && !versions.contains_key(name) {
         versions.clear();
     }
-    let known = KnownVersion { version: Some(version), read: Instant::now() };
-    versions.insert(name.to_owned(), known);
+    let now = Instant::now();
+    versions.insert(name.to_owned(), KnownVersion { version, read: now, asked: now });
 }
 
 fn unreadable(problem: &RecordProblem) -> io::Error {

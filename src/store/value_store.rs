@@ -1,6 +1,6 @@
 //! The interface of all stores.
 
-use std::{fmt, io};
+use std::{fmt, io, time::Duration};
 
 use super::{PruneLimits, StoreLease, StoredVersion};
 
@@ -36,9 +36,9 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// If the store cannot be used.
     fn version(&self, name: &str) -> io::Result<StoredVersion>;
 
-    /// Returns the version of a value as it was a moment ago, without waiting for a network; `None`
-    /// if it is not known.
-    fn known_version(&self, name: &str) -> Option<StoredVersion> {
+    /// Returns the version of a value as it was at most `max_age` ago, without waiting for a
+    /// network; `None` if it is not known.
+    fn known_version(&self, name: &str, _max_age: Duration) -> Option<StoredVersion> {
         self.version(name).ok()
     }
 

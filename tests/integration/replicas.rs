@@ -120,15 +120,7 @@ impl Service {
 
     /// Returns whether a replica answers a request for which another one may hang.
     async fn is_answered(&self, url: &str, headers: &[(&str, &str)], asked: &Value) -> bool {
-        let mut message = asked.clone();
-        (message["jsonrpc"], message["id"]) = (json!("2.0"), json!("again"));
-        let mut request = http_client().post(url).bearer_auth("t");
-        request = request.header("accept", "application/json, text/event-stream");
-        request = request.header("content-type", "application/json").body(message.to_string());
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.send().await.unwrap().status() == 200
+        ask(url, headers, asked).await.status() == 200
     }
 
     /// Waits until a replica answers it: the record of the one that hangs has to vanish.
@@ -184,6 +176,19 @@ fn answered(asked: &Value) -> Value {
     retry["requestState"] = asked["requestState"].clone();
     retry["inputResponses"] = json!({"q1": {"action": "accept", "content": {"name": "n"}}});
     retry
+}
+
+/// Posts a request of its own to a replica.
+async fn ask(url: &str, headers: &[(&str, &str)], asked: &Value) -> reqwest::Response {
+    let mut message = asked.clone();
+    (message["jsonrpc"], message["id"]) = (json!("2.0"), json!("again"));
+    let mut request = http_client().post(url).bearer_auth("t");
+    request = request.header("accept", "application/json, text/event-stream");
+    request = request.header("content-type", "application/json").body(message.to_string());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.unwrap()
 }
 
 async fn echo(host: &mut Host, text: &str) -> String {
@@ -366,6 +371,21 @@ async fn session_that_goes_back_has_its_loads_from_elsewhere() {
     service.wait_until_answered(&url, &headers, &ping).await;
     host.load("b").await;
     service.wait_for_larger_record(size).await;
+    let home = service.home_of("b");
+    let mut other = service.legacy_host(home).await;
+    other.load("b").await;
+    other.use_tool("b/change", json!({"tools": ["hold", "held", "release"]})).await;
+    let search = json!({"query": "hold"});
+    while !host.call("discover_tool", search.clone()).await.to_string().contains("b/hold") {}
+    let waiting = json!({"tool_name": "b/hold", "tool_input": {}});
+    let waiting = json!({"name": "use_tool", "arguments": waiting});
+    let call = json!({"method": "tools/call", "params": waiting});
+    let waiting = {
+        let (url, session) = (url.clone(), session.clone());
+        let asking = async move { ask(&url, &[("mcp-session-id", &session)], &call).await };
+        tokio::spawn(asking)
+    };
+    while text_of(&other.use_tool("b/held", json!({})).await) != "1" {}
     service.replicas[0].signal(Signal::SIGCONT);
     service.wait_until_all_are_seen(1, &url, &headers, &ping).await;
     for replica in [0, 2, 1] {
@@ -373,6 +393,10 @@ async fn session_that_goes_back_has_its_loads_from_elsewhere() {
         let description = host.description().await;
         assert!(!description.contains("- a:") && !description.contains("- b:"), "{description}");
     }
+    service.replicas[home].logged("a session goes on at the replica that has opened it").await;
+    other.use_tool("b/release", json!({})).await;
+    let held = waiting.await.unwrap().text().await.unwrap();
+    assert!(held.contains("released"), "{held}");
 }
 
 #[tokio::test]
@@ -497,6 +521,11 @@ async fn list_that_changes_at_one_replica_changes_where_the_server_sleeps() {
 async fn tool_that_is_new_at_one_replica_is_found_where_the_server_is_not_loaded() {
     let Some(service) = Service::with_loads("session", []).await else { return };
     let (mut here, mut there) = (service.legacy_host(0).await, service.legacy_host(1).await);
+    let token = [("authorization", "Bearer t")];
+    let url = service.replicas[1].url("/mcp?surface=direct").await;
+    let mut direct = Host::over_http(&url, &token);
+    direct.initialize(json!({})).await;
+    assert!(!direct.tool_names().await.contains(&"a__echo".to_owned()));
     let search = json!({"query": "unheard"});
     let found = there.call("discover_tool", search.clone()).await.to_string();
     assert!(!found.contains("a/unheard"), "{found}");
@@ -507,6 +536,9 @@ async fn tool_that_is_new_at_one_replica_is_found_where_the_server_is_not_loaded
         }
     };
     tokio::time::timeout(PATIENCE, search).await.expect("it is found");
+    while !direct.tool_names().await.contains(&"a__unheard".to_owned()) {
+        direct.notification("notifications/tools/list_changed").await;
+    }
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{
-    Authority, Redis, STORE_KEY, Server, TestCertificate, User, free_port, http_client, redacted,
-    text_of,
+    Authority, Proxy, Redis, STORE_KEY, Server, TestCertificate, User, free_port, http_client,
+    redacted, text_of,
 };
 
 /// Returns a machine whose config has a server that needs a login.
@@ -153,6 +153,28 @@ async fn store_is_used_again_after_something_else_had_its_address() {
     redis.resume().await;
     program.logged("the store can be used again").await;
     assert!(user.log_in().await.0);
+}
+
+#[tokio::test]
+async fn loads_are_remembered_though_the_store_was_down_at_the_start() {
+    let Some(mut redis) = Redis::start().await else { return };
+    let home = tempfile::tempdir().unwrap();
+    let (url, at) = (redis.url(), home.path().to_owned());
+    let proxy = || {
+        let proxy = Proxy::with([Server::lazy("a")]).at_home(&at).set("store", url.clone());
+        proxy.set("storeKeys", json!([STORE_KEY])).set("rememberLoads", true)
+    };
+    let mut first = proxy().serve().await;
+    first.load("a").await;
+    first.end().await;
+    assert!(redis.names().await.iter().any(|name| name.contains(":loads}:1:value")));
+    redis.kill().await;
+    let mut second = proxy().serve().await;
+    assert!(second.description().await.contains("- a: "));
+    redis.resume().await;
+    second.notification("notifications/tools/list_changed").await;
+    assert!(!second.description().await.contains("- a: "));
+    assert_eq!(second.started("a").len(), 1, "the catalog is stored");
 }
 
 #[tokio::test]

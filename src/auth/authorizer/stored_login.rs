@@ -138,7 +138,7 @@ impl Authorizer {
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, sync::Arc};
+    use std::{path::Path, sync::Arc, time::Duration};
 
     use tokio_util::task::TaskTracker;
 
@@ -147,6 +147,7 @@ mod tests {
         auth::{credential::login_of_test, login_key::LoginKey, login_target::LoginTarget},
         config::{Environment, parse},
         store::redis_server::RedisServer,
+        wire::credentials::Challenge,
     };
 
     /// One replica, and the logins that it shares with others.
@@ -240,6 +241,27 @@ mod tests {
         store.run_for(&key, move |store, key| store.remove(key, &lock)).await.unwrap();
         authorizer.perform(LoginUpdate::Read).await.unwrap();
         assert!(authorizer.token.kept_through_loss().is_none());
+    }
+
+    #[tokio::test]
+    async fn login_that_was_removed_or_made_during_a_pause_is_noticed_by_the_first_request() {
+        let Some(server) = RedisServer::start() else { return };
+        let ((authorizer, store), (_, elsewhere)) = (replica(&server), replica(&server));
+        let key = authorizer.target.key.clone();
+        let mut used = login(1);
+        used.facts.lifetime.expires_at = None;
+        put(&store, &key, used.clone()).await;
+        assert!(authorizer.authorize().await.unwrap().is_some());
+        tokio::time::pause();
+        let lock = elsewhere.lock(&key).await.unwrap();
+        elsewhere.run_for(&key, move |store, key| store.remove(key, &lock)).await.unwrap();
+        tokio::time::advance(Duration::from_secs(6)).await;
+        assert_eq!(authorizer.authorize().await.unwrap(), None, "the user has logged out");
+        let challenge = Challenge { status: 401, www_authenticate: String::new() };
+        authorizer.replace_refused(None, &challenge).await.unwrap_err();
+        authorizer.authorize().await.unwrap_err();
+        put(&elsewhere, &key, used).await;
+        assert!(authorizer.authorize().await.unwrap().is_some(), "the user has logged in");
     }
 
     #[tokio::test]

@@ -19,6 +19,8 @@ const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Minimum age of a token that the server has never accepted before it is replaced. Without this
 /// limit, dormouse would request tokens in an endless loop.
 pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum age of the known version of a login that is used without waiting for the store.
+const MAX_VERSION_AGE: Duration = Duration::from_secs(5);
 pub(super) const LOGIN_EXPIRED: &str = " (the login has expired)";
 pub(super) const LOGIN_INVALID: &str = " (the login is no longer valid)";
 
@@ -65,6 +67,19 @@ pub(super) enum CurrentCredential {
     Expired(Arc<CurrentToken>),
 }
 
+impl CurrentCredential {
+    /// Returns the maximum age of the version of the stored login that is compared.
+    fn max_version_age(&self) -> Duration {
+        match self {
+            // The user may have logged in since the last request was refused.
+            Self::LoginRequired { .. } | Self::Expired(_) => Duration::ZERO,
+            Self::Token(_) => MAX_VERSION_AGE,
+            // The login is read when the server asks for one.
+            Self::Unread | Self::NoLogin => Duration::MAX,
+        }
+    }
+}
+
 pub(super) struct CurrentToken {
     pub(super) login: Credential,
     pub(super) authorization: Authorization,
@@ -94,23 +109,26 @@ impl TokenCell {
         Self { state, survives_loss }
     }
 
-    /// Returns the current credentials. At intervals, `stored` tells the version of the stored
-    /// login if it is known, so that a change by another process is noticed.
+    /// Returns the current credentials; `None` if the version of the stored login has to be looked
+    /// up first. At intervals, `stored` tells the version, at most so old, if it is known, so that
+    /// a change by another process is noticed. `is_looked_up`: it was, for this request.
     pub(super) fn current(
         &self,
-        stored: impl FnOnce() -> Option<StoredVersion>,
-    ) -> CurrentCredential {
+        is_looked_up: bool,
+        stored: impl FnOnce(Duration) -> Option<StoredVersion>,
+    ) -> Option<CurrentCredential> {
         let mut state = self.state.lock();
         let now = Instant::now();
-        // The user may have logged in since the last request was refused.
-        let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
-            || matches!(
-                state.current,
-                CurrentCredential::LoginRequired { .. } | CurrentCredential::Expired(_)
-            );
-        if is_due {
+        let max_age = state.current.max_version_age();
+        if max_age.is_zero() || now.duration_since(state.checked_at) >= CHECK_INTERVAL {
+            let is_any = is_looked_up || max_age == Duration::MAX;
+            let stored = match stored(if is_any { Duration::MAX } else { max_age }) {
+                Some(stored) => stored,
+                // A store that cannot be used has told nothing.
+                None if is_any => state.version,
+                None => return None,
+            };
             state.checked_at = now;
-            let stored = stored().unwrap_or(state.version);
             if self.survives_loss && matches!(state.current, CurrentCredential::Token(_)) {
                 if stored != state.version && stored == StoredVersion::default() {
                     (state.version, state.is_unsaved) = (stored, true);
@@ -118,7 +136,7 @@ impl TokenCell {
                 state.is_restoration_due = state.is_unsaved;
             }
             if stored != state.version {
-                return CurrentCredential::Unread;
+                return Some(CurrentCredential::Unread);
             }
         }
         if let CurrentCredential::Expired(token) = &state.current
@@ -126,7 +144,7 @@ impl TokenCell {
         {
             state.current = CurrentCredential::Token(token.clone());
         }
-        state.current.clone()
+        Some(state.current.clone())
     }
 
     /// Returns, once for each check, whether the current login has to be stored again.

@@ -32,8 +32,9 @@ const JSON_OR_EVENTS_TYPE: HeaderValue =
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 const MAX_SHOWN_CHARS: usize = 200;
 /// Maximum number of authorizations for one request: a token may have expired, another may lack
-/// scopes, and both may change in between.
-const MAX_AUTHORIZATION_ATTEMPTS: usize = 4;
+/// scopes, and both may change in between. A token of a few seconds may expire again while replicas
+/// wait for each other.
+const MAX_AUTHORIZATION_ATTEMPTS: usize = 8;
 
 #[derive(Clone)]
 pub(super) struct HttpEndpoint {
