@@ -49,8 +49,8 @@ pub struct Cache {
     store: Arc<dyn Store>,
     /// Number of catalogs that this process has added.
     added: Arc<AtomicUsize>,
-    /// The failed reads that have been logged, so that none is repeated.
-    reported: Arc<Lock<HashSet<String>>>,
+    /// The names of the catalogs that could not be read the last time, which has been logged.
+    unreadable: Arc<Lock<HashSet<String>>>,
 }
 
 /// The reason why a catalog cannot be stored or read.
@@ -65,7 +65,7 @@ pub enum CacheError {
 impl Cache {
     /// Keeps catalogs in a store.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, added: Arc::default(), reported: Arc::default() }
+        Self { store, added: Arc::default(), unreadable: Arc::default() }
     }
 
     /// Reads a record of a server: one for the same declared capabilities, or else one for a
@@ -109,10 +109,14 @@ impl Cache {
     /// Reads everything that is stored about a server. An unreadable file is logged once, and
     /// its pins count as lost.
     pub fn stored(&self, key: &CatalogKey) -> StoredServer {
-        self.load(key).unwrap_or_else(|error| {
-            let error = error.to_string();
-            if self.reported.lock().insert(error.clone()) {
-                tracing::warn!(error, "cannot read a stored catalog");
+        let loaded = self.load(key);
+        let name = key.name(CATALOG);
+        if loaded.is_ok() {
+            self.unreadable.lock().remove(&name);
+        }
+        loaded.unwrap_or_else(|error| {
+            if self.unreadable.lock().insert(name) {
+                tracing::warn!(%error, "cannot read a stored catalog");
             }
             StoredServer { pins: Pins::lost(), ..StoredServer::default() }
         })
@@ -249,6 +253,12 @@ impl Cache {
             self.store.prune(&LIMITS);
         }
         Ok(outcome)
+    }
+
+    /// Returns whether the store cannot be reached now.
+    pub fn is_cut_off(&self) -> bool {
+        let asked = self.store.exists(DAMAGED);
+        asked.is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)
     }
 
     /// Returns whether the last attempt to fetch the server's catalog timed out.

@@ -157,9 +157,15 @@ impl Snapshot {
         self.offers.iter().enumerate().map(|(at, offer)| (offer.id, at)).collect()
     }
 
-    /// Returns the snapshot with these catalogs from the servers' last connections as known.
+    /// Returns the snapshot with all catalogs from the servers' last connections as known.
     #[must_use]
     pub fn recalled(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Self {
+        Self { is_recalled: true, ..self.with_known(known) }
+    }
+
+    /// Returns the snapshot with these catalogs as known.
+    #[must_use]
+    pub fn with_known(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) -> Self {
         let positions = self.positions();
         let mut offers = self.offers.clone();
         for (id, exposed) in known {
@@ -167,7 +173,7 @@ impl Snapshot {
             let before = Offer::clone(&offers[at]);
             offers[at] = Arc::new(Offer { known: Some(exposed), ..before });
         }
-        Self { is_recalled: true, ..self.with_offers(offers) }
+        self.with_offers(offers)
     }
 
     /// Returns the snapshot in which these offers are live with catalogs from another run, unless

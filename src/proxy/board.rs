@@ -279,7 +279,12 @@ impl Publication<'_> {
         snapshot
     }
 
-    /// Adds what is known of offers that have not been loaded.
+    /// Replaces what is known of offers that have not been loaded.
+    pub(super) fn know(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) {
+        self.swap(self.board.snapshot().with_known(known));
+    }
+
+    /// Adds all that is known of offers that have not been loaded.
     pub(super) fn recall(&self, known: Vec<(OfferId, Arc<ExposedCatalog>)>) {
         self.swap(self.board.snapshot().recalled(known));
     }

@@ -114,6 +114,11 @@ impl CatalogMemory {
         cache.read(&key, Some(declared))
     }
 
+    /// Returns whether the store cannot be reached now.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cache.as_ref().is_some_and(Cache::is_cut_off)
+    }
+
     /// Reads the last catalog of a server, whatever capabilities were declared to it.
     pub(super) fn last(&self, server: ServerId) -> Option<ServerCatalog> {
         let (cache, key) = self.place(server)?;
@@ -255,6 +260,11 @@ impl CatalogMemory {
     pub(super) fn is_first_report(&self, server: ServerId, what: String) -> bool {
         let mut reported = self.reported.lock();
         reported.insert((server, what))
+    }
+
+    /// Has the next report be the first one again.
+    pub(super) fn forget_report(&self, server: ServerId, what: &str) {
+        self.reported.lock().remove(&(server, what.to_owned()));
     }
 }
 

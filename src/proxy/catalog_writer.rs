@@ -14,6 +14,9 @@ use crate::{
 /// Maximum number of tools of one server that are named in the log at once.
 const MAX_REPORTED: usize = 50;
 
+/// The report about a catalog that could not be stored.
+const NOT_STORED: &str = "not stored";
+
 /// Keeps a catalog that an instance has just learned, and logs suspicious changes.
 pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
     let is_whole = fleet.context.reads_lists;
@@ -69,16 +72,14 @@ fn store(fleet: &Fleet, waiting: &WaitingCatalog) -> bool {
         Ok(Some(changed)) => changed,
         Ok(None) => return true,
         Err(error) => {
-            let server_name = &config.name;
-            if catalogs.is_first_report(server, "not stored".to_owned()) {
-                tracing::warn!(server = server_name, %error, "cannot store the catalog");
-            } else {
-                tracing::debug!(server = server_name, %error, "cannot store the catalog");
+            if catalogs.is_first_report(server, NOT_STORED.to_owned()) {
+                tracing::warn!(server = config.name, %error, "cannot store the catalog");
             }
-            // What a newer version has stored stays as it is.
+            // The catalog of a newer version of dormouse stays as it is.
             return matches!(error, CacheError::Unreadable { .. });
         }
     };
+    catalogs.forget_report(server, NOT_STORED);
     fleet.events.send(Event::CatalogStored);
     if config.settings.pin != Pin::Off {
         let suspicious = catalogs.suspicious(server, config.settings.pin, &catalog);

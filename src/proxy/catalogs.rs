@@ -31,7 +31,7 @@ fn expose_again(fleet: &Fleet, server: ServerId) {
     });
     let known: Vec<_> = known.collect();
     if !known.is_empty() {
-        publishing::publish_recalled(fleet, &roster, known);
+        publishing::publish_known(fleet, &roster, known);
     }
     publishing::publish(fleet, roster.shared(server), ChangeAudience::All, |offer| {
         let Presence::Live { exposed, origin } = &offer.presence else { return None };
@@ -95,7 +95,12 @@ pub(super) async fn recall_all(fleet: &Fleet) {
             let exposed = |offer: &Offer| (offer.id, owned.memory.catalogs.expose(offer, &catalog));
             known.extend(unloaded.map(exposed));
         }
-        publishing::publish_recalled(&owned, &roster, known);
+        if owned.memory.catalogs.is_cut_off() {
+            // The next list reads them again.
+            publishing::publish_known(&owned, &roster, known);
+        } else {
+            publishing::publish_recalled(&owned, &roster, known);
+        }
     });
     // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;
@@ -130,7 +135,7 @@ pub(super) async fn read_stored(fleet: &Fleet, server: ServerId) {
         let exposed = |offer: &Offer| (offer.id, catalogs.expose(offer, &recalled.catalog));
         let known: Vec<_> = others.map(exposed).collect();
         if snapshot.is_recalled && !known.is_empty() {
-            publishing::publish_recalled(&owned, &roster, known);
+            publishing::publish_known(&owned, &roster, known);
         }
         upstream.adopt(recalled);
     });

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     Fleet, Principal,
     host_memory::{HostName, HostRecord, is_kept},
+    publishing,
 };
 use crate::{
     base::run_blocking,
@@ -86,6 +87,7 @@ pub(super) fn restore_offers(fleet: &Fleet, is_loaded: impl Fn(&Offer) -> bool) 
     };
     for offer in snapshot.offers.iter().filter(is_new) {
         fleet.board.request(offer.id).keep();
+        publishing::present_requested(fleet, offer.id);
         drop(roster.slot(offer.server()).upstream.restore());
     }
 }

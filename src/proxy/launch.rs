@@ -128,7 +128,7 @@ impl Fleet {
     /// again what was loaded when dormouse last ended, and `loads`: the names of offers that a host
     /// has loaded at another process.
     pub(crate) fn start(&self, loads: impl IntoIterator<Item = String>) {
-        let mut remembered = self.remembered_loads();
+        let mut remembered = remembered_loads(self);
         remembered.extend(loads);
         let snapshot = self.board.snapshot();
         let offers = snapshot.offers.iter().filter(|offer| remembered.contains(&offer.name));
@@ -139,37 +139,6 @@ impl Fleet {
             })
             .collect();
         self.servers.begin(self.audience.first_era(), |server| loaded.contains(&server));
-    }
-
-    /// Reads the names of the offers that were loaded when dormouse last ended. If the store cannot
-    /// be used, they are loaded when it can.
-    fn remembered_loads(&self) -> BTreeSet<String> {
-        let Some(remembered) = &self.memory.loads else { return BTreeSet::new() };
-        remembered.read().unwrap_or_else(|error| {
-            let path = remembered.describe();
-            tracing::warn!(path, %error, "cannot read the loaded servers");
-            if error.kind() == io::ErrorKind::NotConnected {
-                self.load_remembered_later(remembered.clone());
-            }
-            BTreeSet::new()
-        })
-    }
-
-    /// Loads what was loaded when dormouse last ended, as soon as that can be read.
-    fn load_remembered_later(&self, remembered: RememberedLoads) {
-        let (weak, stop) = (self.this.clone(), self.context.stop.clone());
-        self.context.tasks.spawn(async move {
-            while stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_some() {
-                let asked = remembered.clone();
-                // Without an outcome, dormouse ends.
-                let Some(read) = run_blocking(move || asked.read()).await else { return };
-                if let Ok(names) = read {
-                    let Some(fleet) = weak.upgrade() else { return };
-                    host_recall::restore_offers(&fleet, |offer| names.contains(&offer.name));
-                    return;
-                }
-            }
-        });
     }
 
     /// Ends all logins in progress: requests that wait for them fail.
@@ -186,4 +155,43 @@ impl Fleet {
         self.context.tasks.wait().await;
         self.context.auth.end().await;
     }
+}
+
+/// Reads the names of the offers that were loaded when dormouse last ended. If the store cannot
+/// be used, they are loaded when it can.
+fn remembered_loads(fleet: &Fleet) -> BTreeSet<String> {
+    let Some(remembered) = &fleet.memory.loads else { return BTreeSet::new() };
+    remembered.read().unwrap_or_else(|error| {
+        let path = remembered.describe();
+        tracing::warn!(path, %error, "cannot read the loaded servers");
+        if error.kind() == io::ErrorKind::NotConnected {
+            load_remembered_later(fleet, remembered.clone());
+        }
+        BTreeSet::new()
+    })
+}
+
+/// Loads what was loaded when dormouse last ended, as soon as that can be read.
+fn load_remembered_later(fleet: &Fleet, remembered: RememberedLoads) {
+    let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
+    fleet.context.tasks.spawn(async move {
+        while stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_some() {
+            let asked = remembered.clone();
+            // Without an outcome, dormouse ends.
+            let Some(read) = run_blocking(move || asked.read()).await else { return };
+            match (read, weak.upgrade()) {
+                (Ok(names), Some(fleet)) => {
+                    host_recall::restore_offers(&fleet, |offer| names.contains(&offer.name));
+                    return;
+                }
+                (Err(error), Some(_)) if error.kind() == io::ErrorKind::NotConnected => {}
+                (Err(error), Some(_)) => {
+                    let path = remembered.describe();
+                    tracing::warn!(path, %error, "cannot read the loaded servers");
+                    return;
+                }
+                (_, None) => return,
+            }
+        }
+    });
 }

@@ -69,7 +69,7 @@ impl ServerObserver for InstanceObserver {
             fleet.events.send(Event::CatalogLearned);
             let has_other_resources = self.has_other_resources(fleet, &catalog);
             let catalog = personal_resources::without_personal(fleet, self.instance, &catalog);
-            publishing::publish_connection(fleet, self.instance, &catalog);
+            publishing::publish_connection(fleet, self.instance, audience, &catalog);
             publishing::publish(fleet, self.instance, audience, |offer| {
                 // The origin of a live catalog does not change while it is live.
                 let origin = offer.presence.origin().unwrap_or(origin);

@@ -1,6 +1,8 @@
 //! The publication of snapshots, and the announcement of what they change.
 
-use std::{ptr, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::time::sleep;
 
 use super::{
     Fleet, Host, Principal, Viewer, for_log::for_log, instance::Instance, servers::Roster,
@@ -9,12 +11,14 @@ use crate::{
     base::run_blocking,
     catalog::{
         Changes, Collision, ExposedCatalog, LoadOrigin, Offer, OfferId, Presence, ServerCatalog,
-        Snapshot,
+        ServerId, Snapshot,
     },
     config::Surface,
     upstream::ChangeAudience,
 };
 
+/// Delay before another attempt to store a load.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum number of collisions of names in the log at once.
 const MAX_REPORTED: usize = 100;
 
@@ -42,33 +46,46 @@ pub(super) fn publish(
     if !new.is_empty() {
         report_collisions(fleet, &fleet.board.snapshot(), |position| new.contains(&position));
     }
-    let is_spared = |host: &dyn Host| match notified {
-        ChangeAudience::All => false,
-        ChangeAudience::Unaware => host.endpoint().passes_through() == Some(server),
-        ChangeAudience::NotListing => fleet.audience.is_listing(host.id()),
-    };
-    let known = known_otherwise(&before, &fleet.board.snapshot());
+    let others = with_other_tools(&before, &fleet.board.snapshot());
     fleet.audience.announce_each(|host| {
-        if is_spared(host) {
+        if is_spared(fleet, host, server, notified) {
             return Changes::default();
         }
         let viewer = Viewer::of(host);
         let concerning = published.iter().filter(|it| fleet.board.concerns(&viewer, &it.offer));
         let changes = concerning.fold(Changes::default(), |changes, it| changes.or(it.changes));
-        changes.or(changes_without_load(fleet, &viewer, &known))
+        match viewer.endpoint.surface {
+            // It lists the same tools before and after a load.
+            Surface::Direct => Changes { tools: shows_any(fleet, &viewer, &others), ..changes },
+            _ => changes,
+        }
     });
 }
 
 /// Publishes what an instance has to the offers of its server that are not loaded. The publication
 /// of the loaded ones follows.
-pub(super) fn publish_connection(fleet: &Fleet, from: Instance, catalog: &Arc<ServerCatalog>) {
+pub(super) fn publish_connection(
+    fleet: &Fleet,
+    from: Instance,
+    notified: ChangeAudience,
+    catalog: &Arc<ServerCatalog>,
+) {
     let publication = fleet.board.publish();
     let before = fleet.board.snapshot();
     let is_divided = before.offers_of(from.server).count() > 1;
     if is_divided && fleet.servers.is_current(from) {
         let expose = |offer: &Offer| fleet.memory.catalogs.expose(offer, catalog);
         publication.connect(from.server, expose);
-        announce_known(fleet, &before);
+        announce_unloaded(fleet, &before, |host| !is_spared(fleet, host, from.server, notified));
+    }
+}
+
+/// Returns whether a host need not be told of changes of a server.
+fn is_spared(fleet: &Fleet, host: &dyn Host, server: ServerId, notified: ChangeAudience) -> bool {
+    match notified {
+        ChangeAudience::All => false,
+        ChangeAudience::Unaware => host.endpoint().passes_through() == Some(server),
+        ChangeAudience::NotListing => fleet.audience.is_listing(host.id()),
     }
 }
 
@@ -83,7 +100,8 @@ pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(OfferId, Arc<ExposedCatal
     report_collisions(fleet, &seeded, |_| true);
 }
 
-/// Adds the known catalogs of servers that have not been loaded, as `roster` has them.
+/// Adds the known catalogs of all servers that have not been loaded, as `roster` has them. Hosts
+/// are not told: the lists that show them wait for this.
 pub(super) fn publish_recalled(
     fleet: &Fleet,
     roster: &Arc<Roster>,
@@ -91,40 +109,54 @@ pub(super) fn publish_recalled(
 ) {
     let publication = fleet.board.publish();
     if Arc::ptr_eq(&fleet.servers.roster(), roster) {
-        let before = fleet.board.snapshot();
         publication.recall(known);
-        if before.is_recalled {
-            announce_known(fleet, &before);
-        }
     }
 }
 
-/// Announces what is known otherwise than `before` of offers that hosts have not loaded.
-fn announce_known(fleet: &Fleet, before: &Snapshot) {
-    let known = known_otherwise(before, &fleet.board.snapshot());
-    fleet.audience.announce_each(|host| changes_without_load(fleet, &Viewer::of(host), &known));
+/// Replaces the known catalogs of offers that have not been loaded, as `roster` has them.
+pub(super) fn publish_known(
+    fleet: &Fleet,
+    roster: &Arc<Roster>,
+    known: Vec<(OfferId, Arc<ExposedCatalog>)>,
+) {
+    let publication = fleet.board.publish();
+    if Arc::ptr_eq(&fleet.servers.roster(), roster) {
+        let before = fleet.board.snapshot();
+        publication.know(known);
+        announce_unloaded(fleet, &before, |_| true);
+    }
 }
 
-/// Returns the offers whose tools are known otherwise than before.
-fn known_otherwise(before: &Snapshot, after: &Snapshot) -> Vec<Arc<Offer>> {
+/// Announces the tools that have changed since `before` of offers that hosts have not loaded. Only
+/// the surface `direct` lists them.
+fn announce_unloaded(fleet: &Fleet, before: &Snapshot, is_told: impl Fn(&dyn Host) -> bool) {
+    let others = with_other_tools(before, &fleet.board.snapshot());
+    if others.is_empty() {
+        return;
+    }
+    let tools = Changes { tools: true, ..Changes::default() };
+    fleet.audience.announce(tools, |host| {
+        let viewer = Viewer::of(host);
+        viewer.endpoint.surface == Surface::Direct
+            && is_told(host)
+            && shows_any(fleet, &viewer, &others)
+    });
+}
+
+/// Returns the offers that appear with other tools than before, loaded or not.
+fn with_other_tools(before: &Snapshot, after: &Snapshot) -> Vec<Arc<Offer>> {
     let listing = after.settings.lists.listing;
-    let is_other = |offer: &&Arc<Offer>| {
-        let (was, offer) = (before.offer(offer.id), offer.as_ref());
-        was.is_some_and(|was| !ptr::eq(was, offer) && !was.has_same_tools(offer, listing))
-    };
-    after.offers.iter().filter(is_other).cloned().collect()
+    // The positions are the same until the config changes.
+    let pairs = before.offers.iter().zip(&after.offers);
+    let others = pairs.filter(|(was, is)| {
+        was.id == is.id && !Arc::ptr_eq(was, is) && !was.has_same_tools(is, listing)
+    });
+    others.map(|(_, offer)| offer.clone()).collect()
 }
 
-/// Returns the lists of a host that change with the known tools of offers that it has not loaded.
-/// Only the surface `direct` lists them.
-fn changes_without_load(fleet: &Fleet, viewer: &Viewer, known: &[Arc<Offer>]) -> Changes {
-    let endpoint = &viewer.endpoint;
-    let is_listed = |offer: &Arc<Offer>| {
-        let is_loaded = offer.presence.origin().is_some() && fleet.board.concerns(viewer, offer);
-        !is_loaded && fleet.board.shows_offer(endpoint, offer.id)
-    };
-    let tools = endpoint.surface == Surface::Direct && known.iter().any(is_listed);
-    Changes { tools, ..Changes::default() }
+/// Returns whether a host sees any of these offers.
+fn shows_any(fleet: &Fleet, viewer: &Viewer, offers: &[Arc<Offer>]) -> bool {
+    offers.iter().any(|offer| fleet.board.shows_offer(&viewer.endpoint, offer.id))
 }
 
 /// Remembers why a load failed. Hosts are not told: the caller of the load is.
@@ -173,14 +205,25 @@ fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) 
     }
 }
 
-/// Remembers a load for the next run.
+/// Remembers a load for the next run. While the store cannot be used, it is tried again.
 fn remember_load(fleet: &Fleet, offer: &Offer) {
     let Some(remembered) = fleet.memory.loads.clone() else { return };
-    let name = offer.name.clone();
-    fleet.context.tasks.spawn(run_blocking(move || {
-        if let Err(error) = remembered.add(&name) {
-            let path = remembered.describe();
-            tracing::warn!(path, %error, "cannot store the loaded servers");
+    let (name, stop) = (offer.name.clone(), fleet.context.stop.clone());
+    fleet.context.tasks.spawn(async move {
+        let mut is_reported = false;
+        loop {
+            let (asked, name) = (remembered.clone(), name.clone());
+            let added = run_blocking(move || asked.add(&name)).await;
+            // Without an outcome, dormouse ends.
+            let Some(Err(error)) = added else { return };
+            if !std::mem::replace(&mut is_reported, true) {
+                let path = remembered.describe();
+                tracing::warn!(path, %error, "cannot store the loaded servers");
+            }
+            let is_outage = error.kind() == io::ErrorKind::NotConnected;
+            if !is_outage || stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_none() {
+                return;
+            }
         }
-    }));
+    });
 }

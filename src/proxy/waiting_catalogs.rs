@@ -95,7 +95,9 @@ impl WaitingState {
         match self.waiting.iter_mut().find(|it| it.place == added.place) {
             Some(known) => {
                 known.due = known.due.min(added.due);
-                known.instance = added.instance;
+                if added.instance.version >= known.instance.version {
+                    known.instance = added.instance;
+                }
             }
             None => self.waiting.push(added),
         }
@@ -157,5 +159,11 @@ mod tests {
         waiting.add_again(waiting.take_due().await);
         let (server, waited) = take(&waiting).await;
         assert!(server == 1 && waited >= RETRY_DELAY, "{waited:?}");
+        add(&waiting, 1);
+        let failed = waiting.take_due().await;
+        let (place, newer) = (failed.place.clone(), Instance::shared(ServerId(1), 1));
+        waiting.add(place, newer);
+        waiting.add_again(failed);
+        assert_eq!(waiting.take_due().await.instance, newer, "the config has changed meanwhile");
     }
 }

@@ -83,7 +83,7 @@ pub(crate) struct RedisStore {
 struct KnownVersion {
     version: StoredVersion,
     read: Instant,
-    /// When the server was last asked for it.
+    /// The time of the last question for it.
     asked: Instant,
 }
 

@@ -536,8 +536,11 @@ async fn tool_that_is_new_at_one_replica_is_found_where_the_server_is_not_loaded
         }
     };
     tokio::time::timeout(PATIENCE, search).await.expect("it is found");
-    while !direct.tool_names().await.contains(&"a__unheard".to_owned()) {
+    loop {
         direct.notification("notifications/tools/list_changed").await;
+        if direct.tool_names().await.contains(&"a__unheard".to_owned()) {
+            break;
+        }
     }
 }
 

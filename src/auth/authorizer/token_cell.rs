@@ -68,7 +68,7 @@ pub(super) enum CurrentCredential {
 }
 
 impl CurrentCredential {
-    /// Returns the maximum age of the version of the stored login that is compared.
+    /// Returns the maximum age of a known version that may be used without a look-up.
     fn max_version_age(&self) -> Duration {
         match self {
             // The user may have logged in since the last request was refused.
@@ -110,22 +110,23 @@ impl TokenCell {
     }
 
     /// Returns the current credentials; `None` if the version of the stored login has to be looked
-    /// up first. At intervals, `stored` tells the version, at most so old, if it is known, so that
-    /// a change by another process is noticed. `is_looked_up`: it was, for this request.
+    /// up first. At intervals, `known` returns the version if it is known and has at most the given
+    /// age, so that a change by another process is noticed. `is_looked_up`: true if this request
+    /// has just looked up the version.
     pub(super) fn current(
         &self,
         is_looked_up: bool,
-        stored: impl FnOnce(Duration) -> Option<StoredVersion>,
+        known: impl FnOnce(Duration) -> Option<StoredVersion>,
     ) -> Option<CurrentCredential> {
         let mut state = self.state.lock();
         let now = Instant::now();
         let max_age = state.current.max_version_age();
         if max_age.is_zero() || now.duration_since(state.checked_at) >= CHECK_INTERVAL {
-            let is_any = is_looked_up || max_age == Duration::MAX;
-            let stored = match stored(if is_any { Duration::MAX } else { max_age }) {
+            let accepts_any_age = is_looked_up || max_age == Duration::MAX;
+            let stored = match known(if accepts_any_age { Duration::MAX } else { max_age }) {
                 Some(stored) => stored,
                 // A store that cannot be used has told nothing.
-                None if is_any => state.version,
+                None if accepts_any_age => state.version,
                 None => return None,
             };
             state.checked_at = now;

@@ -15,7 +15,7 @@ use super::{
     post_response::{self, ExpectedAnswer},
     request::{PostedMessages, is_legacy, refusal, respond_with},
     sender::Sender,
-    sessions::{HttpSession, SessionNumbers},
+    sessions::{HttpSession, SessionNumbers, SessionUseGuard},
     stream::{MessageStream, parse_event_id},
 };
 use crate::{
@@ -47,10 +47,12 @@ pub(super) async fn post(
         }
         _ => match find_session(front, &endpoint, sender, &posted.headers) {
             Ok(session) => {
+                // From now on, a session that goes on elsewhere waits for the answers.
+                let in_use = session.begin_use();
                 let (replication, host) =
                     (front.fleet.operator().replication(), session.session.principal());
                 replication.recall_host(host, || session.host_name()).await;
-                accept_posted(&session, posted).await
+                accept_posted(&session, in_use, posted).await
             }
             Err(refused) => refused,
         },
@@ -97,7 +99,7 @@ async fn open(
         tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
     }
-    let mut response = accept_posted(&session, posted).await;
+    let mut response = accept_posted(&session, session.begin_use(), posted).await;
     if let Ok(id) = HeaderValue::try_from(&session.id) {
         response.headers_mut().insert(request_headers::SESSION_ID, id);
     }
@@ -141,9 +143,12 @@ fn find_session(
     }
 }
 
-/// Passes posted messages to a session, and builds the response.
-async fn accept_posted(session: &Arc<HttpSession>, posted: PostedMessages) -> Response {
-    let in_use = session.begin_use();
+/// Passes posted messages to a session, and builds the response, which holds `in_use`.
+async fn accept_posted(
+    session: &Arc<HttpSession>,
+    in_use: SessionUseGuard,
+    posted: PostedMessages,
+) -> Response {
     let PostedMessages { messages, is_batch, accepts, .. } = posted;
     let requests: Vec<Id> = messages
         .iter()

@@ -152,11 +152,11 @@ enum HostCopy {
 }
 
 impl HostCopy {
-    /// Completes what is in flight for the host, and keeps nothing else for it.
+    /// Has the other replica serve the host, and completes the requests in flight here.
     fn hand_over(self, front: &HttpFront) {
         match self {
             Self::Session(id) => {
-                if let Some(session) = front.sessions.remove(&id) {
+                if let Some(session) = front.sessions.hand_over(&id) {
                     tracing::info!("a session goes on at the replica that has opened it");
                     front.tasks.spawn(async move { session.complete().await });
                 }
@@ -212,6 +212,9 @@ impl<'a> Needed<'a> {
         let known = front.sessions.find(id);
         // The usual case: the id need not be opened.
         if known.as_ref().is_some_and(|known| !known.is_reopened()) {
+            return Self::Nothing;
+        }
+        if known.is_none() && front.sessions.has_ended(id) {
             return Self::Nothing;
         }
         let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);

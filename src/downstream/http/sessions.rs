@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -36,6 +36,8 @@ const STREAMS_OF_REPLICA: u64 = 1 << 32;
 
 pub(super) struct Sessions {
     by_id: Lock<HashMap<String, Arc<HttpSession>>>,
+    /// The sessions that go on at other replicas and have requests in flight here.
+    leaving: Lock<Vec<Weak<HttpSession>>>,
     /// The ids of the last sessions that have ended, oldest first.
     ended: Lock<VecDeque<[u8; 32]>>,
     timeout: Duration,
@@ -51,7 +53,7 @@ pub(super) struct HttpSession {
     /// True if the host can read an event that carries only an id.
     is_primed: bool,
     state: Lock<HttpSessionState>,
-    /// Tells that the last request or open stream has ended.
+    /// Notified when the last request or open stream ends.
     unused: Notify,
     /// Ends the streams of requests. The general stream may end before them.
     stop: CancellationToken,
@@ -216,7 +218,8 @@ impl HttpSession {
         waiting > 16 * MAX_WAITING_BYTES
     }
 
-    /// Ends the session when its requests in flight are answered. It gets no more.
+    /// Ends the session when its requests in flight are answered, or their connections are closed.
+    /// It must not be found any more.
     pub(super) async fn complete(&self) {
         self.stop_general_stream.cancel();
         loop {
@@ -260,7 +263,7 @@ fn is_general(number: u64) -> bool {
 
 impl Sessions {
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { by_id: Lock::default(), ended: Lock::default(), timeout }
+        Self { by_id: Lock::default(), leaving: Lock::default(), ended: Lock::default(), timeout }
     }
 
     /// Adds a session. Returns the one that it has displaced, if any.
@@ -312,6 +315,15 @@ impl Sessions {
         self.by_id.lock().remove(id)
     }
 
+    /// Removes a session that goes on at another replica. It is still ended with all others.
+    pub(super) fn hand_over(&self, id: &str) -> Option<Arc<HttpSession>> {
+        let session = self.remove(id)?;
+        let mut leaving = self.leaving.lock();
+        leaving.retain(|left| left.strong_count() > 0);
+        leaving.push(Arc::downgrade(&session));
+        Some(session)
+    }
+
     /// Returns the time after which an unused session expires; zero for never.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
@@ -332,8 +344,9 @@ impl Sessions {
     }
 
     pub(super) async fn end_all(&self) {
-        let all: Vec<Arc<HttpSession>> =
+        let mut all: Vec<Arc<HttpSession>> =
             self.by_id.lock().drain().map(|(_, session)| session).collect();
+        all.extend(self.leaving.lock().drain(..).filter_map(|left| left.upgrade()));
         futures_util::future::join_all(all.iter().map(|session| session.end())).await;
     }
 }

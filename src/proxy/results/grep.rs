@@ -327,6 +327,9 @@ mod tests {
     }
 
     proptest! {
+        // Each line is long.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn matches_of_a_long_line_are_counted_as_those_of_any_text(
             parts in proptest::collection::vec(("[abé]{1,30}", 1..300_usize), 12..40),
@@ -342,6 +345,9 @@ mod tests {
             }
         }
 
+    }
+
+    proptest! {
         #[test]
         fn answer_is_bounded(
             text in "[\\PC\n]{0,600}",
