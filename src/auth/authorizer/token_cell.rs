@@ -19,6 +19,8 @@ const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Minimum age of a token that the server has never accepted before it is replaced. Without this
 /// limit, dormouse would request tokens in an endless loop.
 pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Interval of the checks whether a store has lost the login, or another process has changed it.
+const LOSS_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum age of the known version of a login that is used without waiting for the store.
 const MAX_VERSION_AGE: Duration = Duration::from_secs(5);
 pub(super) const LOGIN_EXPIRED: &str = " (the login has expired)";
@@ -121,7 +123,9 @@ impl TokenCell {
         let mut state = self.state.lock();
         let now = Instant::now();
         let max_age = state.current.max_version_age();
-        if max_age.is_zero() || now.duration_since(state.checked_at) >= CHECK_INTERVAL {
+        // The other replicas wait for a login that the store has lost.
+        let interval = if self.survives_loss { LOSS_CHECK_INTERVAL } else { CHECK_INTERVAL };
+        if max_age.is_zero() || now.duration_since(state.checked_at) >= interval {
             let accepts_any_age = is_looked_up || max_age == Duration::MAX;
             let stored = match known(if accepts_any_age { Duration::MAX } else { max_age }) {
                 Some(stored) => stored,
