@@ -17,7 +17,7 @@ const MAX_REPORTED: usize = 50;
 /// The report about a catalog that could not be stored.
 const NOT_STORED: &str = "not stored";
 
-/// Keeps a catalog that an instance has just learned, and logs suspicious changes.
+/// Keeps a catalog that an instance has just learned, and has it stored if it is new.
 pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
     let is_whole = fleet.context.reads_lists;
     if !is_whole || !fleet.servers.is_current(instance) {

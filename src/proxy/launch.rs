@@ -4,10 +4,8 @@ use std::{
     collections::{BTreeSet, HashSet},
     io,
     sync::Arc,
-    time::Duration,
 };
 
-use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -31,15 +29,12 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    base::{new_mark, run_blocking},
+    base::new_mark,
     catalog::{Cache, ServerId, Snapshot},
     config::{Config, Wrapping},
     store::HostStores,
     upstream::{Context, Opener, ProcessServices},
 };
-
-/// Delay before another attempt to read what was loaded when dormouse last ended.
-const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The places for what outlives a fleet; none by default.
 #[derive(Debug, Default)]
@@ -157,8 +152,8 @@ impl Fleet {
     }
 }
 
-/// Reads the names of the offers that were loaded when dormouse last ended. If the store cannot
-/// be used, they are loaded when it can.
+/// Reads the names of the offers that were loaded when dormouse last ended. If the store cannot be
+/// used, they are loaded when it can.
 fn remembered_loads(fleet: &Fleet) -> BTreeSet<String> {
     let Some(remembered) = &fleet.memory.loads else { return BTreeSet::new() };
     remembered.read().unwrap_or_else(|error| {
@@ -175,23 +170,8 @@ fn remembered_loads(fleet: &Fleet) -> BTreeSet<String> {
 fn load_remembered_later(fleet: &Fleet, remembered: RememberedLoads) {
     let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
     fleet.context.tasks.spawn(async move {
-        while stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_some() {
-            let asked = remembered.clone();
-            // Without an outcome, dormouse ends.
-            let Some(read) = run_blocking(move || asked.read()).await else { return };
-            match (read, weak.upgrade()) {
-                (Ok(names), Some(fleet)) => {
-                    host_recall::restore_offers(&fleet, |offer| names.contains(&offer.name));
-                    return;
-                }
-                (Err(error), Some(_)) if error.kind() == io::ErrorKind::NotConnected => {}
-                (Err(error), Some(_)) => {
-                    let path = remembered.describe();
-                    tracing::warn!(path, %error, "cannot read the loaded servers");
-                    return;
-                }
-                (_, None) => return,
-            }
-        }
+        let Some(names) = remembered.retry(&stop, RememberedLoads::read).await else { return };
+        let Some(fleet) = weak.upgrade() else { return };
+        host_recall::restore_offers(&fleet, |offer| names.contains(&offer.name));
     });
 }

@@ -1,11 +1,10 @@
 //! The publication of snapshots, and the announcement of what they change.
 
-use std::{io, sync::Arc, time::Duration};
-
-use tokio::time::sleep;
+use std::{io, sync::Arc};
 
 use super::{
-    Fleet, Host, Principal, Viewer, for_log::for_log, instance::Instance, servers::Roster,
+    Fleet, Host, Principal, RememberedLoads, Viewer, for_log::for_log, instance::Instance,
+    servers::Roster,
 };
 use crate::{
     base::run_blocking,
@@ -17,8 +16,6 @@ use crate::{
     upstream::ChangeAudience,
 };
 
-/// Delay before another attempt to store a load.
-const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum number of collisions of names in the log at once.
 const MAX_REPORTED: usize = 100;
 
@@ -144,19 +141,19 @@ fn announce_unloaded(fleet: &Fleet, before: &Snapshot, is_told: impl Fn(&dyn Hos
 }
 
 /// Returns the offers that appear with other tools than before, loaded or not.
-fn with_other_tools(before: &Snapshot, after: &Snapshot) -> Vec<Arc<Offer>> {
+fn with_other_tools(before: &Snapshot, after: &Snapshot) -> Vec<OfferId> {
     let listing = after.settings.lists.listing;
     // The positions are the same until the config changes.
     let pairs = before.offers.iter().zip(&after.offers);
     let others = pairs.filter(|(was, is)| {
         was.id == is.id && !Arc::ptr_eq(was, is) && !was.has_same_tools(is, listing)
     });
-    others.map(|(_, offer)| offer.clone()).collect()
+    others.map(|(_, offer)| offer.id).collect()
 }
 
 /// Returns whether a host sees any of these offers.
-fn shows_any(fleet: &Fleet, viewer: &Viewer, offers: &[Arc<Offer>]) -> bool {
-    offers.iter().any(|offer| fleet.board.shows_offer(&viewer.endpoint, offer.id))
+fn shows_any(fleet: &Fleet, viewer: &Viewer, offers: &[OfferId]) -> bool {
+    offers.iter().any(|offer| fleet.board.shows_offer(&viewer.endpoint, *offer))
 }
 
 /// Remembers why a load failed. Hosts are not told: the caller of the load is.
@@ -210,20 +207,14 @@ fn remember_load(fleet: &Fleet, offer: &Offer) {
     let Some(remembered) = fleet.memory.loads.clone() else { return };
     let (name, stop) = (offer.name.clone(), fleet.context.stop.clone());
     fleet.context.tasks.spawn(async move {
-        let mut is_reported = false;
-        loop {
-            let (asked, name) = (remembered.clone(), name.clone());
-            let added = run_blocking(move || asked.add(&name)).await;
-            // Without an outcome, dormouse ends.
-            let Some(Err(error)) = added else { return };
-            if !std::mem::replace(&mut is_reported, true) {
-                let path = remembered.describe();
-                tracing::warn!(path, %error, "cannot store the loaded servers");
-            }
-            let is_outage = error.kind() == io::ErrorKind::NotConnected;
-            if !is_outage || stop.run_until_cancelled(sleep(RETRY_DELAY)).await.is_none() {
-                return;
-            }
+        let add = move |remembered: &RememberedLoads| remembered.add(&name);
+        let (asked, first) = (remembered.clone(), add.clone());
+        // Without an outcome, dormouse ends.
+        let Some(Err(error)) = run_blocking(move || first(&asked)).await else { return };
+        let path = remembered.describe();
+        tracing::warn!(path, %error, "cannot store the loaded servers");
+        if error.kind() == io::ErrorKind::NotConnected {
+            remembered.retry(&stop, add).await;
         }
     });
 }

@@ -1,9 +1,14 @@
 //! The names of the offers that hosts have loaded, kept from one run to the next.
 
-use std::{collections::BTreeSet, io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
-use crate::store::Store;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
+use crate::{base::run_blocking, store::Store};
+
+/// Delay before another attempt to use the store.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Maximum size of the value, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -31,6 +36,28 @@ impl RememberedLoads {
     /// When the value cannot be read.
     pub(in crate::proxy) fn read(&self) -> io::Result<BTreeSet<String>> {
         Ok(names_in(&self.store.get(&self.name, MAX_BYTES)?.unwrap_or_default()))
+    }
+
+    /// Tries work again that has failed because the store could not be used, until it can. Returns
+    /// `None` if the work fails for another reason, which is logged, or dormouse ends.
+    pub(in crate::proxy) async fn retry<T: Send + 'static>(
+        &self,
+        stop: &CancellationToken,
+        work: impl Fn(&Self) -> io::Result<T> + Clone + Send + 'static,
+    ) -> Option<T> {
+        loop {
+            stop.run_until_cancelled(sleep(RETRY_DELAY)).await?;
+            let (asked, work) = (self.clone(), work.clone());
+            match run_blocking(move || work(&asked)).await? {
+                Ok(done) => return Some(done),
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+                Err(error) => {
+                    let path = self.describe();
+                    tracing::warn!(path, %error, "cannot use the loaded servers");
+                    return None;
+                }
+            }
+        }
     }
 
     /// Adds a name.

@@ -210,11 +210,12 @@ impl<'a> Needed<'a> {
         }
         let Some(id) = &head.session else { return Self::Nothing };
         let known = front.sessions.find(id);
-        // The usual case: the id need not be opened.
-        if known.as_ref().is_some_and(|known| !known.is_reopened()) {
-            return Self::Nothing;
-        }
-        if known.is_none() && front.sessions.has_ended(id) {
+        let is_settled_here = match &known {
+            // The usual case: the id need not be opened.
+            Some(known) => !known.is_reopened(),
+            None => front.sessions.has_ended(id),
+        };
+        if is_settled_here {
             return Self::Nothing;
         }
         let ticket = SessionTicket::open(replicas.keys(), head.sender.token_hash, id);
