@@ -56,6 +56,11 @@ impl RequestTasks {
         running.tasks.insert(key, task.abort_handle());
     }
 
+    /// Returns whether a request with this id is in flight.
+    pub(super) fn is_running(&self, id: &Id) -> bool {
+        self.running.lock().tasks.keys().any(|(other, _)| other == id)
+    }
+
     /// Ends the tasks of all requests with this id.
     pub(super) fn cancel(&self, id: &Id) {
         self.running.lock().tasks.retain(|(other, _), task| {

@@ -31,7 +31,7 @@ use crate::{
         error, extension, method,
     },
     proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
-    wire::{Id, InvalidMessage, Notification, Raw, Request, edit},
+    wire::{Id, InvalidMessage, Message, Notification, Raw, Request, edit},
 };
 
 pub(crate) struct Session {
@@ -283,6 +283,18 @@ impl Session {
         self.peer.notify(&notification.method, notification.params);
     }
 
+    /// Returns whether a reply answers a question of this session, or a cancellation ends a request
+    /// in flight.
+    pub(super) fn awaits(&self, message: &Message) -> bool {
+        match message {
+            Message::Response(reply) => self.peer.awaits(reply.id.as_ref()),
+            Message::Notification(notification) => {
+                cancelled_id(notification).is_some_and(|id| self.requests.is_running(&id))
+            }
+            Message::Request(_) => false,
+        }
+    }
+
     fn cancel(&self, id: &Id) {
         self.requests.cancel(id);
         self.end_stream(id);
@@ -296,6 +308,12 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns the id of the request that a notification cancels.
+fn cancelled_id(notification: &Notification) -> Option<Id> {
+    let params = notification.params.as_ref().filter(|_| notification.method == method::CANCELLED);
+    params.and_then(|params| edit::get(params, "requestId")).and_then(Id::new)
 }
 
 /// Handles the messages of a host for one session.
@@ -325,8 +343,7 @@ impl MessageHandler for HostHandler {
         match notification.method.as_str() {
             method::INITIALIZED => session.state.lock().mark_ready(),
             method::CANCELLED => {
-                let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
-                if let Some(id) = id.and_then(Id::new) {
+                if let Some(id) = cancelled_id(&notification) {
                     session.cancel(&id);
                 }
             }

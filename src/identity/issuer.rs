@@ -84,6 +84,9 @@ impl Issuer {
         header: &Header,
     ) -> Result<Person, TokenProblem> {
         let invalid = |why: &str| TokenProblem::Invalid(why.to_owned());
+        if !header.typ.as_deref().is_none_or(may_be_access_token) {
+            return Err(invalid("it is not an access token"));
+        }
         if !signatures::ALGORITHMS.contains(&header.alg) {
             return Err(invalid("its signature has an algorithm that is not accepted"));
         }
@@ -128,6 +131,13 @@ impl Issuer {
         let missing: Vec<String> = missing.cloned().collect();
         if missing.is_empty() { Ok(person) } else { Err(TokenProblem::MissingScopes(missing)) }
     }
+}
+
+/// Returns whether access tokens have this media type. Many providers do not name the one of RFC
+/// 9068, section 2.1, but the one of all JWTs.
+fn may_be_access_token(media_type: &str) -> bool {
+    let lower = media_type.to_ascii_lowercase();
+    matches!(lower.strip_prefix("application/").unwrap_or(&lower), "at+jwt" | "jwt")
 }
 
 /// Returns what is wrong with a token.

@@ -66,6 +66,11 @@ impl Peer {
         self.inner.pending.lock().is_waiting(id)
     }
 
+    /// Returns whether a request waits for the answer with this id.
+    pub(crate) fn awaits(&self, id: Option<&Id>) -> bool {
+        id.and_then(Id::as_u64).is_some_and(|id| self.is_waiting(id))
+    }
+
     /// Sends a notification, which is lost if the connection is closed.
     pub(crate) fn notify(&self, method: &str, params: Option<Raw>) {
         let method = method.to_owned();

@@ -42,6 +42,7 @@ mod personal_resources;
 mod profile_use;
 mod publishing;
 mod questions;
+mod quotas;
 mod reaper;
 mod reload;
 mod remembered_loads;

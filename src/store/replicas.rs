@@ -1,7 +1,6 @@
 //! The replicas that share a store: each tells the others at intervals that it is there.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
     io,
     sync::{
         Arc,
@@ -10,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -18,45 +16,20 @@ use tokio_util::sync::CancellationToken;
 use super::{
     SharedStores, Store as _, StoreHealth,
     held_hosts::{HeldHosts, HostNumber},
+    known_replicas::{BEAT_TIMEOUT, KnownReplicas, MAX_REPLICAS, Replica},
     redis_store::RedisStore,
     replica_news::ReplicaNews,
 };
-use crate::base::{Lock, SealingKeys, counted, now_seconds, run_blocking};
+use crate::base::{Lock, SealingKeys, now_seconds, run_blocking};
 
 /// Interval at which a replica tells that it is there, and reads which others are.
 const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Minimum interval between two early records.
 const MIN_EARLY_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after which a replica that has not told so is gone.
-const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
-/// Maximum number of replicas that are read, the newest first.
-const MAX_REPLICAS: usize = 200;
-/// Maximum number of marks that are looked up between two beats.
-const MAX_MISSING: usize = 1000;
 /// Maximum age of a record that is believed, in seconds. Clocks of replicas may differ by 2 min.
 const MAX_RECORD_AGE: u64 = 127;
 /// Maximum size of what a replica tells, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
-
-/// A replica as it has told of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Replica {
-    /// A random text that no other process has.
-    pub mark: String,
-    /// The address at which other replicas reach it; `None` if they cannot.
-    pub url: Option<String>,
-    /// The number of the record, which increases.
-    pub beat: u64,
-    /// The time of the record, in seconds since 1970. Older records may have been put back.
-    pub at: u64,
-    /// The names of the offers that its hosts have loaded for all hosts.
-    #[serde(default)]
-    pub loads: Vec<String>,
-    /// The hosts for which it keeps something.
-    #[serde(default)]
-    hosts: BTreeSet<HostNumber>,
-}
 
 /// The reason for which a replica tells of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,18 +73,11 @@ pub(crate) struct Replicas {
     url: Option<String>,
     beats: AtomicU64,
     store: RedisStore,
-    /// The others, with the time at which a new record of each was last seen.
-    others: Lock<Vec<(Arc<Replica>, Instant)>>,
+    others: Lock<KnownReplicas>,
     /// The hosts for which this replica keeps something.
     hosts: HeldHosts,
     /// There is something that the others should be told soon.
     news: Notify,
-    /// The beats of replicas that could not be connected, by their marks.
-    unreachable: Lock<HashMap<String, u64>>,
-    /// The marks that were looked up since the last beat, and have no record.
-    missing: Lock<HashSet<String>>,
-    /// The time at which the records were last read.
-    last_read: Lock<Instant>,
 }
 
 impl Replicas {
@@ -122,12 +88,9 @@ impl Replicas {
             url,
             beats: AtomicU64::new(0),
             store: stores.replicas(),
-            others: Lock::default(),
+            others: Lock::new(KnownReplicas::new(Instant::now())),
             hosts: HeldHosts::default(),
             news: Notify::new(),
-            unreachable: Lock::default(),
-            missing: Lock::default(),
-            last_read: Lock::new(Instant::now()),
         })
     }
 
@@ -141,7 +104,7 @@ impl Replicas {
 
     /// Returns the number of replicas, of which this is one.
     pub(crate) fn count(&self) -> usize {
-        self.others.lock().len() + 1
+        self.others.lock().count() + 1
     }
 
     /// Returns the keys that all replicas have.
@@ -221,7 +184,8 @@ impl Replicas {
 
     /// Returns the names of the offers that hosts have loaded for all hosts at other replicas.
     pub(crate) fn loads_of_others(&self) -> Vec<String> {
-        self.others().iter().flat_map(|other| other.loads.iter().cloned()).collect()
+        let others = self.others.lock();
+        others.reachable().flat_map(|other| other.loads.iter().cloned()).collect()
     }
 
     /// Reads the record of a replica that has told something new. Returns whether there is one.
@@ -230,15 +194,7 @@ impl Replicas {
             return false;
         }
         let Some(found) = self.fetch(mark).await else { return false };
-        let mut others = self.others.lock();
-        let was = others.len();
-        others.retain(|(other, _)| other.mark != found.mark);
-        if others.len() < MAX_REPLICAS {
-            others.push((Arc::new(found), Instant::now()));
-        }
-        if others.len() != was {
-            log_count(others.len());
-        }
+        self.others.lock().renew(found, Instant::now());
         true
     }
 
@@ -270,7 +226,7 @@ impl Replicas {
             }
             others.extend(self.read(&name));
         }
-        self.note(others);
+        self.others.lock().replace(others, Instant::now());
         Ok(())
     }
 
@@ -292,94 +248,43 @@ impl Replicas {
     /// Learns of the replica with this mark, if it has started since the last beat. A mark without
     /// a record is looked up once between two beats.
     pub(crate) async fn look_up(self: &Arc<Self>, mark: &str) {
-        let is_known = mark == self.mark || self.find(|other| other == mark).is_some();
-        let is_missing = {
-            let missing = self.missing.lock();
-            missing.contains(mark) || missing.len() >= MAX_MISSING
-        };
-        if is_known || is_missing || self.health().outage().is_some() {
+        let is_wanted = mark != self.mark && self.others.lock().may_look_up(mark);
+        if !is_wanted || self.health().outage().is_some() {
             return;
         }
-        let Some(found) = self.fetch(mark).await else {
-            self.missing.lock().insert(mark.to_owned());
-            return;
-        };
-        let unreachable = self.unreachable.lock().get(mark).copied();
-        if unreachable.is_some_and(|beat| found.beat <= beat) {
-            return;
+        match self.fetch(mark).await {
+            Some(found) => self.others.lock().add(found, Instant::now()),
+            None => self.others.lock().note_missing(mark),
         }
-        let mut others = self.others.lock();
-        // The regular reading may have been faster.
-        if others.iter().all(|(other, _)| other.mark != found.mark) {
-            others.push((Arc::new(found), Instant::now()));
-            log_count(others.len());
-        }
-    }
-
-    /// Takes over what was read. A replica without a record stays for as long as its record would
-    /// have: the store may have been emptied. If the store could not be read for as long, the time
-    /// begins again: the records of all have expired, and each replica has to write its own.
-    fn note(&self, read: Vec<Replica>) {
-        let read: Vec<Arc<Replica>> = read.into_iter().map(Arc::new).collect();
-        let now = Instant::now();
-        let last_read = std::mem::replace(&mut *self.last_read.lock(), now);
-        self.missing.lock().clear();
-        let mut unreachable = self.unreachable.lock();
-        let mut others = self.others.lock();
-        let was = others.len();
-        if now.duration_since(last_read) >= BEAT_TIMEOUT {
-            others.iter_mut().for_each(|(_, seen)| *seen = now);
-        }
-        others.retain(|(other, seen)| {
-            let is_read = read.iter().any(|it| it.mark == other.mark);
-            !is_read && now.duration_since(*seen) < BEAT_TIMEOUT
-        });
-        others.extend(read.into_iter().map(|it| (it, now)));
-        unreachable.retain(|mark, beat| {
-            others.iter().any(|(other, _)| other.mark == *mark && other.beat <= *beat)
-        });
-        if others.len() != was {
-            log_count(others.len());
-        }
-    }
-
-    /// Returns the others that can be connected.
-    fn others(&self) -> Vec<Arc<Replica>> {
-        let unreachable = self.unreachable.lock();
-        let others = self.others.lock();
-        let others = others.iter().filter(|(other, _)| !unreachable.contains_key(&other.mark));
-        others.map(|(other, _)| other.clone()).collect()
     }
 
     /// Notes that a replica cannot be connected. It gets no request until it tells again that it is
     /// there. It may still answer those that it has, before it ends.
     pub(crate) fn note_unreachable(&self, replica: &Replica) {
-        self.unreachable.lock().insert(replica.mark.clone(), replica.beat);
+        self.others.lock().note_unreachable(replica);
     }
 
     /// Returns whether a replica has told lately that it is there.
     pub(crate) fn is_there(&self, mark: &str) -> bool {
-        self.others.lock().iter().any(|(other, _)| other.mark == mark)
+        self.others.lock().contains(mark)
     }
 
     /// Returns the first other replica that can be connected and whose mark fits.
     pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Arc<Replica>> {
-        let others = self.others();
-        others.into_iter().find(|other| other.url.is_some() && fits(&other.mark))
+        self.others.lock().addressable().find(|other| fits(&other.mark)).cloned()
     }
 
     /// Returns the home of a host for which something is kept: the replica that has it, or else one
     /// on which all replicas agree.
     pub(crate) fn home_of_host(&self, host: HostNumber) -> Home {
-        let (others, key) = (self.others(), host.to_be_bytes());
-        let having = others.iter().filter(|it| it.url.is_some() && it.hosts.contains(&host));
+        let key = host.to_be_bytes();
         // Several replicas have served the host if one of them could not be reached for some time.
-        let other = having.max_by_key(|it| weight(&it.mark, &key));
+        let other = self.heaviest(&key, |other| other.hosts.contains(&host));
         match (other, self.hosts.has(host)) {
             (Some(other), true) if weight(&other.mark, &key) < weight(&self.mark, &key) => {
                 Home::Here
             }
-            (Some(other), _) => Home::At(other.clone()),
+            (Some(other), _) => Home::At(other),
             (None, true) => Home::Here,
             (None, false) => self.agreed_home(&key),
         }
@@ -416,18 +321,22 @@ impl Replicas {
 
     /// Returns the replica on which all agree for a key.
     fn agreed_home(&self, key: &[u8]) -> Home {
-        let others = self.others();
-        let reachable = others.iter().filter(|other| other.url.is_some());
-        let best = reachable.max_by_key(|other| weight(&other.mark, key));
-        match best.filter(|best| weight(&best.mark, key) > weight(&self.mark, key)) {
-            Some(best) => Home::At(best.clone()),
-            None => Home::Here,
-        }
+        let best = self.stand_in(key);
+        best.filter(|best| weight(&best.mark, key) > weight(&self.mark, key))
+            .map_or(Home::Here, Home::At)
     }
-}
 
-fn log_count(others: usize) {
-    tracing::info!("sees {}", counted(others, "other replica"));
+    /// Returns the replica on which the others agree for a key while this one is gone.
+    pub(crate) fn stand_in(&self, key: &[u8]) -> Option<Arc<Replica>> {
+        self.heaviest(key, |_| true)
+    }
+
+    /// Returns the other replica with the highest weight for a key, of those that fit.
+    fn heaviest(&self, key: &[u8], fits: impl Fn(&Replica) -> bool) -> Option<Arc<Replica>> {
+        let others = self.others.lock();
+        let fitting = others.addressable().filter(|other| fits(other));
+        fitting.max_by_key(|other| weight(&other.mark, key)).cloned()
+    }
 }
 
 /// Returns the weight of a replica for a key (rendezvous hashing): the one with the highest weight
@@ -438,6 +347,8 @@ fn weight(mark: &str, key: &[u8]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::store::redis_server::RedisServer;
 
@@ -462,22 +373,6 @@ mod tests {
         assert_eq!(listener.count(), 1);
         assert!(listener.read_again(&mark).await && !listener.read_again("l").await);
         assert_eq!((listener.count(), listener.loads_of_others()), (2, vec!["s".to_owned()]));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn others_stay_while_no_record_can_be_read_and_go_when_theirs_stay_away() {
-        let Some(server) = RedisServer::start() else { return };
-        let replicas = Replicas::new(&server.stores(), "here".to_owned(), None);
-        let record = r#"{"mark": "other", "url": null, "beat": 0, "at": 0}"#;
-        replicas.note(vec![serde_json::from_str(record).unwrap()]);
-        tokio::time::advance(Duration::from_mins(1)).await;
-        replicas.note(Vec::new());
-        assert_eq!(replicas.count(), 2, "the store was away, and the records have expired");
-        for _ in 0..4 {
-            tokio::time::advance(BEAT_INTERVAL).await;
-            replicas.note(Vec::new());
-        }
-        assert_eq!(replicas.count(), 1);
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn service(provider: &IdentityProvider, groups: &Value) -> Program {
         .set("profiles", profiles)
         .set("groups", groups.clone())
         .set("apiTokens", json!(["operator"]))
+        .set("scripts", true)
         .start_http()
 }
 
@@ -106,8 +107,11 @@ async fn invalid_tokens_are_refused_with_the_reason() {
     let none = provider.token_with(&json!({"alg": "none"}), &claims(json!({})));
     let secret = provider.token_with(&json!({"alg": "HS256", "kid": "1"}), &claims(json!({})));
     let unknown = provider.token_with(&json!({"alg": "ES256", "kid": "?"}), &claims(json!({})));
+    let header = |typ: &str| json!({"alg": "ES256", "kid": "1", "typ": typ});
+    let typed = |typ: &str| provider.token_with(&header(typ), &claims(json!({})));
     let mut cases = Cases::default();
     for (name, token) in [
+        ("token of a logout", typed("logout+jwt")),
         ("expired", provider.token(&claims(json!({"exp": 1_000_000})))),
         ("not yet valid", provider.token(&claims(json!({"nbf": 4_000_000_000_u64})))),
         ("without an expiry", provider.token(&claims(json!({"exp": null})))),
@@ -132,7 +136,9 @@ async fn invalid_tokens_are_refused_with_the_reason() {
         cases.add(name, &redacted(&format!("{status} {error}: {message}")));
     }
     insta::assert_snapshot!(cases);
-    assert_eq!(post(&program, "/mcp", Some(&valid)).await.0, 200);
+    for valid in [valid, typed("at+jwt"), typed("application/at+JWT"), typed("JWT")] {
+        assert_eq!(post(&program, "/mcp", Some(&valid)).await.0, 200);
+    }
 }
 
 #[tokio::test]
@@ -224,6 +230,24 @@ async fn calls_beyond_the_limit_of_a_group_are_refused_until_the_next_minute() {
     for _ in 0..8 {
         assert_eq!(call(&token("eve", &["few", "many"])).await.status(), 200, "the most generous");
     }
+}
+
+#[tokio::test]
+async fn calls_of_a_script_beyond_the_limit_fail() {
+    let provider = IdentityProvider::start().await;
+    let program = service(&provider, &json!({"few": {"callsPerMinute": 3}}));
+    let token = provider.token(&json!({"scope": "mcp", "groups": ["few"]}));
+    let mut host = host(&program, "/mcp", &token).await;
+    host.initialize(json!({})).await;
+    let code = "try {
+            for (let at = 0; at < 8; at++) await mcp.a.echo({ at });
+        } catch (error) { return error.message }";
+    let result = host.call("run_script", json!({"code": code})).await;
+    let message = text_of(&result);
+    assert!(
+        message.contains("the limit of 3 calls per minute is reached; try again in"),
+        "{result}"
+    );
 }
 
 #[tokio::test]

@@ -181,7 +181,12 @@ fn answered(asked: &Value) -> Value {
 /// Posts a request of its own to a replica.
 async fn ask(url: &str, headers: &[(&str, &str)], asked: &Value) -> reqwest::Response {
     let mut message = asked.clone();
-    (message["jsonrpc"], message["id"]) = (json!("2.0"), json!("again"));
+    message["id"] = json!("again");
+    post(url, headers, message).await
+}
+
+async fn post(url: &str, headers: &[(&str, &str)], mut message: Value) -> reqwest::Response {
+    message["jsonrpc"] = json!("2.0");
     let mut request = http_client().post(url).bearer_auth("t");
     request = request.header("accept", "application/json, text/event-stream");
     request = request.header("content-type", "application/json").body(message.to_string());
@@ -189,6 +194,21 @@ async fn ask(url: &str, headers: &[(&str, &str)], asked: &Value) -> reqwest::Res
         request = request.header(*name, *value);
     }
     request.send().await.unwrap()
+}
+
+/// Reads the next message of a stream of events.
+async fn next_event(stream: &mut reqwest::Response) -> Value {
+    let mut read = Vec::new();
+    loop {
+        let chunk = tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("it comes");
+        read.extend_from_slice(&chunk.unwrap().expect("the stream is open"));
+        let text = String::from_utf8_lossy(&read);
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let messages = data.find_map(|data| serde_json::from_str(data).ok());
+        if let Some(message) = messages.filter(|_| text.ends_with("\n\n")) {
+            return message;
+        }
+    }
 }
 
 async fn echo(host: &mut Host, text: &str) -> String {
@@ -249,6 +269,15 @@ async fn session_of_a_killed_replica_continues_at_another() {
     }
     service.replicas[0].signal(Signal::SIGKILL);
     service.replicas[0].exit().await;
+    // What these concern is gone.
+    let session = hosts[0].http().session().unwrap();
+    let cancellation = json!({"method": "notifications/cancelled", "params": {"requestId": 1}});
+    for message in [cancellation, json!({"id": 1, "result": {}})] {
+        let headers = [("mcp-session-id", session.as_str())];
+        assert_eq!(post(&service.url(1).await, &headers, message).await.status(), 202);
+    }
+    let is_continued = |line: &String| line.contains("continues here");
+    assert!(!service.replicas.iter().any(|replica| replica.log().iter().any(is_continued)));
     for (at, host) in hosts.iter_mut().enumerate() {
         let session = host.http().session();
         for turn in 0..4 {
@@ -397,6 +426,41 @@ async fn session_that_goes_back_has_its_loads_from_elsewhere() {
     other.use_tool("b/release", json!({})).await;
     let held = waiting.await.unwrap().text().await.unwrap();
     assert!(held.contains("released"), "{held}");
+}
+
+#[tokio::test]
+async fn replies_and_cancellations_find_the_calls_of_a_session_that_goes_back() {
+    let Some(service) = Service::start().await else { return };
+    let mut host = service.legacy_host(0).await;
+    host.load("a").await;
+    service.replicas[0].signal(Signal::SIGSTOP);
+    service.move_to(&mut host, 1).await;
+    let (first, other) = (service.url(0).await, service.url(1).await);
+    let session = host.http().session().unwrap();
+    let (headers, ping) = ([("mcp-session-id", session.as_str())], json!({"method": "ping"}));
+    service.wait_until_answered(&other, &headers, &ping).await;
+    let call = |id: &str| json!({"id": id, "method": "tools/call", "params": who_is_it()});
+    let mut answered = post(&other, &headers, call("answered")).await;
+    let mut cancelled = post(&other, &headers, call("cancelled")).await;
+    let question = next_event(&mut answered).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert_eq!(next_event(&mut cancelled).await["method"], "elicitation/create");
+    service.replicas[0].signal(Signal::SIGCONT);
+    service.wait_until_all_are_seen(1, &other, &headers, &ping).await;
+    for url in [&other, &service.url(2).await] {
+        assert_eq!(ask(url, &headers, &ping).await.status(), 200);
+    }
+    let home = service.home_of("a");
+    let reply = json!({"action": "accept", "content": {"name": "n"}});
+    let reply = json!({"id": question["id"], "result": reply});
+    assert_eq!(post(&first, &headers, reply).await.status(), 202);
+    let answer = next_event(&mut answered).await;
+    assert!(answer["result"].to_string().contains("accept"), "{answer}");
+    let cancellation = json!({"requestId": "cancelled"});
+    let cancellation = json!({"method": "notifications/cancelled", "params": cancellation});
+    assert_eq!(post(&first, &headers, cancellation).await.status(), 202);
+    service.replicas[home].server_noted("a", "notifications/cancelled").await;
+    assert!(echo(&mut host, "still there").await.contains("still there"));
 }
 
 #[tokio::test]

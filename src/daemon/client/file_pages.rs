@@ -7,20 +7,39 @@ use std::{
     io::{self, BufRead, BufReader},
     ops::Range,
     path::Path,
-    ptr, thread,
+    ptr,
+    sync::mpsc::{self, Sender},
+    thread,
     time::Duration,
 };
 
 /// Time after which a client has done what it does once for each daemon.
 const START_TIME: Duration = Duration::from_secs(1);
 
-/// Gives the pages back in the background, after the start.
-pub(super) fn give_back_soon() {
-    // The client works as well without it.
-    let _ = thread::Builder::new().spawn(|| {
-        thread::sleep(START_TIME);
-        let _ = give_back();
-    });
+/// The pages of files that a client has in memory.
+pub(super) struct FilePages {
+    starts: Sender<()>,
+}
+
+impl FilePages {
+    /// Starts the thread that gives pages back. It lives as long as the client, since the end of a
+    /// thread needs pages too.
+    pub(super) fn start() -> Self {
+        let (starts, wait) = mpsc::channel();
+        // The client works as well without the thread.
+        let _ = thread::Builder::new().spawn(move || {
+            while wait.recv().is_ok() {
+                thread::sleep(START_TIME);
+                let _ = give_back();
+            }
+        });
+        Self { starts }
+    }
+
+    /// Gives the pages back in the background, after the start with a daemon.
+    pub(super) fn give_back_soon(&self) {
+        let _ = self.starts.send(());
+    }
 }
 
 /// Gives back the pages of the program and its libraries that are as in their files. A page that is

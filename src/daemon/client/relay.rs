@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(target_os = "linux")]
+use super::file_pages::FilePages;
 use super::{
     client_session::ClientSession,
     client_signals,
@@ -72,8 +74,15 @@ pub(crate) fn relay<E>(
     client_signals::handle(session.clone());
     let (of_host, max_line) = (session.clone(), first.max_line);
     thread::spawn(move || of_host.carry_host(max_line));
-    let relay =
-        Relay { session: session.clone(), redial, daemons: 0, failures: 0, leaving: Vec::new() };
+    let relay = Relay {
+        session: session.clone(),
+        redial,
+        daemons: 0,
+        failures: 0,
+        leaving: Vec::new(),
+        #[cfg(target_os = "linux")]
+        pages: FilePages::start(),
+    };
     let outcome = relay.run(first);
     session.log.wait();
     outcome
@@ -88,6 +97,8 @@ struct Relay<R> {
     failures: u32,
     /// The threads that carry the last answers of daemons that are ending.
     leaving: Vec<JoinHandle<()>>,
+    #[cfg(target_os = "linux")]
+    pages: FilePages,
 }
 
 impl<E, R: FnMut(RedialAttempt) -> Result<Redialed, E>> Relay<R> {
@@ -113,7 +124,7 @@ impl<E, R: FnMut(RedialAttempt) -> Result<Redialed, E>> Relay<R> {
         self.daemons += 1;
         let mut reader = DaemonReader::open(daemon, connection, self.session.clone());
         #[cfg(target_os = "linux")]
-        super::file_pages::give_back_soon();
+        self.pages.give_back_soon();
         let end = reader.read();
         self.failures = if reader.has_carried { 0 } else { self.failures + 1 };
         match end {

@@ -10,7 +10,6 @@ use super::{
     locality::is_from_this_machine,
     person_login_steps::PersonLogins,
     principals::{HostKey, Principals},
-    quotas::Quotas,
     session_ticket::SessionTicket,
     sessions::Sessions,
     token_hash::TokenHash,
@@ -31,7 +30,6 @@ pub(super) struct HttpFront {
     is_for_this_machine: bool,
     /// The replicas that share a store with this process; `None` without a store.
     pub(super) replicas: Option<Arc<Replicas>>,
-    pub(super) quotas: Quotas,
     /// The pages at which people log in to servers; `None` if they cannot.
     pub(super) person_logins: Option<PersonLogins>,
     pub(super) tasks: TaskTracker,
@@ -46,13 +44,15 @@ impl HttpFront {
         replicas: Option<Arc<Replicas>>,
         person_logins: Option<PersonLogins>,
     ) -> Self {
+        if let Some(replicas) = &replicas {
+            fleet.share_quotas(replicas.clone());
+        }
         Self {
             sessions: Sessions::new(fleet.settings().http.listening.session_timeout),
             principals: Principals::default(),
             is_for_this_machine: address.ip().is_loopback(),
             fleet,
             replicas,
-            quotas: Quotas::default(),
             person_logins,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),

@@ -1,9 +1,11 @@
 //! The permissions of a person by groups: profiles, and an amount of calls and bytes.
 
 use axum::{
+    body::Body,
     http::{StatusCode, header},
     response::Response,
 };
+use futures_util::StreamExt as _;
 
 use super::{
     front::HttpFront,
@@ -63,6 +65,16 @@ pub(super) fn may_use_server(front: &HttpFront, person: &Person, server: &str) -
     }
 }
 
+/// Counts the bytes of an answer to a person while it is sent.
+pub(super) fn counted(front: &HttpFront, sender: &Sender, body: Body) -> Body {
+    let (fleet, user) = (front.fleet.clone(), sender.user());
+    Body::from_stream(body.into_data_stream().inspect(move |part| {
+        if let Ok(part) = part {
+            fleet.count_answered(user, part.len());
+        }
+    }))
+}
+
 /// Counts the calls of tools and the bytes of a person's request.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 pub(super) fn spend(
@@ -71,20 +83,18 @@ pub(super) fn spend(
     posted: &PostedMessages,
 ) -> Result<(), Response> {
     let Some(person) = &sender.person else { return Ok(()) };
-    let limits = front.fleet.settings().limits_of(&person.groups);
-    let replicas = front.replicas.as_ref().map_or(1, |replicas| replicas.count());
     let is_call = |message: &&Message| match message {
         Message::Request(request) => request.method == method::TOOLS_CALL,
         Message::Notification(_) | Message::Response(_) => false,
     };
     let calls = posted.messages.iter().filter(is_call).count();
     let amount = (calls, posted.body.len());
-    front.quotas.spend(sender.user(), &limits, replicas, amount).map_err(|exceeded| {
+    front.fleet.spend(sender.user(), person, amount).map_err(|exceeded| {
         let id = posted.messages.iter().find_map(|message| match message {
             Message::Request(request) => Some(&request.id),
             Message::Notification(_) | Message::Response(_) => None,
         });
-        let mut refused = refusal(StatusCode::TOO_MANY_REQUESTS, id, &exceeded.message());
+        let mut refused = refusal(StatusCode::TOO_MANY_REQUESTS, id, &exceeded.to_string());
         refused.headers_mut().insert(header::RETRY_AFTER, exceeded.wait.as_secs().into());
         refused
     })

@@ -7,7 +7,6 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use serde_json::json;
 
 use super::{
     forwarding::{ReceivedRequest, Unanswered, forward, is_forwarded, lost},
@@ -16,17 +15,14 @@ use super::{
     request::PostedMessages,
     sender::Sender,
     session_ticket::SessionTicket,
-    sessions::{HttpSession, SessionNumbers},
+    sessions::HttpSession,
 };
 use crate::{
     base::marks_in,
-    catalog::Changes,
-    downstream::{HostIdentity, Session},
-    peer::Peer,
-    protocol::{method, request_headers},
-    proxy::{Endpoint, Host as _},
+    protocol::request_headers,
+    proxy::Endpoint,
     store::{Home, HostNumber, Replica, Replicas},
-    wire::{Message, Raw},
+    wire::Message,
 };
 
 /// Maximum number of bytes of a message that are searched for the mark of another replica.
@@ -36,13 +32,6 @@ const MAX_SEARCHED_BYTES: usize = 1024 * 1024;
 const MAX_MARKS: usize = 4;
 /// Interval of the checks whether a replica that is answering is still there.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// All lists of a host.
-const ALL_LISTS: Changes = Changes { tools: true, resources: true, prompts: true };
-
-/// What a host is told whose session goes on at another replica.
-const LOST_WITH_REPLICA: &str = "the process that served this session has ended, and another one \
-    continues it. These are lost: requests in flight, subscriptions to resources, results above 1 \
-    MiB that were cut, and the state of servers that ran for this session alone";
 
 /// The line of a request, and the token of its sender.
 pub(super) struct RequestHead {
@@ -52,6 +41,13 @@ pub(super) struct RequestHead {
     /// The path and the query, as the host has written them.
     pub(super) target: String,
     pub(super) sender: Sender,
+}
+
+impl RequestHead {
+    fn received(&self, headers: &HeaderMap, body: Bytes) -> ReceivedRequest {
+        let (method, target) = (self.method.clone(), self.target.clone());
+        ReceivedRequest { method, target, headers: headers.clone(), body }
+    }
 }
 
 /// Has another replica answer a request that it has to answer. Returns `None` if this one has to.
@@ -75,12 +71,8 @@ pub(super) async fn answer_elsewhere(
         return None;
     }
     let copy = needed.copy_here(replicas, head);
-    let request = ReceivedRequest {
-        method: head.method.clone(),
-        target: head.target.clone(),
-        headers: headers.clone(),
-        body: posted.map(|posted| posted.body.clone()).unwrap_or_default(),
-    };
+    let body = posted.map(|posted| posted.body.clone()).unwrap_or_default();
+    let request = head.received(headers, body);
     while let Home::At(replica) = needed.home(replicas) {
         match forward_while_there(replicas, &replica, request.clone()).await {
             Ok(response) => {
@@ -281,53 +273,18 @@ pub(super) fn session_in(headers: &HeaderMap) -> Option<String> {
     Some(id.to_owned())
 }
 
-/// Opens the session of a replica that is gone again, as far as its id tells. `None` if the id is
-/// not of another replica, or does not tell enough.
-pub(super) fn reopen(
-    front: &Arc<HttpFront>,
-    id: &str,
-    endpoint: &Endpoint,
-    sender: &Sender,
-) -> Option<Arc<HttpSession>> {
+/// Has the replica that stood in for this one pass on messages for what it may still have in flight
+/// in a session. Returns `None` if there is no such replica, or it does not know the session.
+pub(super) async fn pass_on_at_stand_in(
+    front: &HttpFront,
+    session: &HttpSession,
+    head: &RequestHead,
+    posted: &PostedMessages,
+) -> Option<Response> {
     let replicas = front.replicas.as_ref()?;
-    let ticket = SessionTicket::open(replicas.keys(), sender.token_hash, id)?;
-    // A session of this replica has ended, and so has one that was ended here before.
-    let is_foreign = ticket.mark != replicas.mark() && !front.sessions.has_ended(id);
-    let params = ticket.is_for(endpoint).then_some(ticket.params)?.filter(|_| is_foreign)?;
-    let params = Raw::parse(Bytes::from(params)).ok()?;
-    // A service of several replicas has no user at its machines.
-    let identity = HostIdentity::of_single_session(endpoint.clone(), false)
-        .with_sender(sender.user(), sender.person.clone());
-    // The host may still answer questions of the other replica, which must not be taken for answers
-    // to questions of this one.
-    let last_id = u64::from(fastrand::u32(..)) << 16;
-    let attach = |outbox| {
-        let peer = Peer::counting_from(last_id, outbox);
-        let session = Session::attach(front.fleet.clone(), peer, identity);
-        session.resume(&params);
-        session
-    };
-    let stop = front.stop.child_token();
-    let session = HttpSession::new(
-        SessionNumbers::of_reopened(id.to_owned()),
-        sender.token_hash,
-        endpoint.clone(),
-        ticket.is_primed,
-        stop,
-        attach,
-    );
-    let (kept, surplus) = front.sessions.keep_first(session.clone());
-    if let Some(surplus) = surplus {
-        front.tasks.spawn(async move { surplus.end().await });
-    }
-    if Arc::ptr_eq(&kept, &session) {
-        tracing::info!("a session of another replica continues here");
-        // The lists may differ, and the host has no other way to learn of it.
-        session.session.announce(ALL_LISTS);
-        let lost = json!({"level": "warning", "logger": "dormouse", "data": LOST_WITH_REPLICA});
-        session.session.peer().notify(method::MESSAGE, Some(Raw::encode(&lost)));
-    } else {
-        front.tasks.spawn(async move { session.end().await });
-    }
-    Some(kept)
+    let ticket = SessionTicket::open(replicas.keys(), session.token_hash, &session.id)?;
+    let stand_in = replicas.stand_in(ticket.key.as_bytes())?;
+    let request = head.received(&posted.headers, posted.body.clone());
+    let answer = forward_while_there(replicas, &stand_in, request).await.ok()?;
+    answer.status().is_success().then_some(answer)
 }

@@ -15,7 +15,7 @@ use axum::{
 use bytes::Bytes;
 
 use crate::{
-    protocol::{LEGACY_VERSIONS, Meta, error, request_headers},
+    protocol::{LEGACY_VERSIONS, Meta, error, method, request_headers},
     wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
 };
 
@@ -45,6 +45,17 @@ impl PostedMessages {
     /// Returns the value of a header if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
+    }
+
+    /// Returns whether all messages are replies and cancellations, which concern only what is in
+    /// flight.
+    pub(super) fn concern_what_is_in_flight(&self) -> bool {
+        let mut messages = self.messages.iter();
+        messages.all(|message| match message {
+            Message::Response(_) => true,
+            Message::Notification(notification) => notification.method == method::CANCELLED,
+            Message::Request(_) => false,
+        })
     }
 
     /// Returns whether the rules of 2026-07-28 apply: the message says so, or the headers name a

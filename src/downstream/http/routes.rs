@@ -17,7 +17,7 @@ use super::{
     guard::{self, GuardState},
     legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
-    permissions::{permitted_profile, spend},
+    permissions::{counted, permitted_profile, spend},
     person_login_pages,
     placement::{RequestHead, answer_elsewhere, session_in},
     protected_resource::{METADATA_PATH, ProtectedResource},
@@ -210,10 +210,10 @@ async fn answer_posted(
     {
         Some(answer) => answer,
         None if posted.is_modern() => modern::post(front, endpoint, &head.sender, posted).await,
-        None => legacy::post(front, endpoint, &head.sender, posted).await,
+        None => legacy::post(front, endpoint, head, posted).await,
     };
     if is_counted {
-        return answer.map(|body| front.quotas.count(head.sender.user(), body));
+        return answer.map(|body| counted(front, &head.sender, body));
     }
     answer
 }

@@ -324,6 +324,12 @@ impl Sessions {
         Some(session)
     }
 
+    /// Returns a session that goes on at another replica and has requests in flight here.
+    pub(super) fn find_leaving(&self, id: &str) -> Option<Arc<HttpSession>> {
+        let leaving = self.leaving.lock();
+        leaving.iter().filter_map(Weak::upgrade).find(|session| session.id == id)
+    }
+
     /// Returns the time after which an unused session expires; zero for never.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::Limits,
     protocol::error,
-    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
+    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion, quotas::spend_call},
     script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
     surface::{ArgumentProblems, WantedScript},
     wire::{Outcome, Raw},
@@ -181,6 +181,9 @@ impl ScriptRun {
         if self.record.calls() >= self.max_calls {
             let message = format!("a script can make at most {} calls", self.max_calls);
             return self.answer(&ToWorker::Refusal { id, message });
+        }
+        if let Err(exceeded) = spend_call(fleet, caller) {
+            return self.answer(&ToWorker::Refusal { id, message: exceeded.to_string() });
         }
         let call = ScriptCall::new(fleet, caller, (id, request), self.record.calls());
         self.record.add_call(&call.name());

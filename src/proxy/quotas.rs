@@ -1,14 +1,17 @@
 //! Limits of people: calls of tools per minute, and bytes per day.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use axum::body::Body;
-use futures_util::StreamExt as _;
-
+use super::{Caller, Fleet, User};
 use crate::{
     base::{Lock, since_1970},
     config::UsageLimits,
-    proxy::User,
+    identity::Person,
+    store::Replicas,
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -16,9 +19,13 @@ const DAY: Duration = Duration::from_hours(24);
 /// Maximum number of people whose use is known; beyond it, those of earlier days are forgotten.
 const MAX_PEOPLE: usize = 100_000;
 
-/// The use by all people, by their users.
+/// The use by all people.
 #[derive(Default)]
-pub(super) struct Quotas(Lock<HashMap<User, Arc<Lock<Usage>>>>);
+pub(crate) struct Quotas {
+    by_user: Lock<HashMap<User, Arc<Lock<Usage>>>>,
+    /// The replicas that divide the limits among them.
+    replicas: OnceLock<Arc<Replicas>>,
+}
 
 /// The use by one person. Minutes and days are those of UTC.
 #[derive(Debug, Default)]
@@ -36,39 +43,67 @@ struct Spent {
 }
 
 /// A limit that is reached.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct QuotaExceeded {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the limit of {limit} is reached; try again in {} s", .wait.as_secs())]
+pub(crate) struct QuotaExceeded {
     /// The limit in words, such as `60 calls per minute`.
     limit: String,
     /// The time until the next period begins.
-    pub(super) wait: Duration,
+    pub(crate) wait: Duration,
 }
 
-impl QuotaExceeded {
-    pub(super) fn message(&self) -> String {
-        let seconds = self.wait.as_secs();
-        format!("the limit of {} is reached; try again in {seconds} s", self.limit)
+/// Counts the call of a script.
+///
+/// # Errors
+/// The limit of the script's owner that is reached.
+pub(super) fn spend_call(fleet: &Fleet, caller: &Caller) -> Result<(), QuotaExceeded> {
+    let Some(person) = caller.host.person() else { return Ok(()) };
+    fleet.spend(caller.host.user(), person, (1, 0))
+}
+
+impl Fleet {
+    /// Counts calls of a person, and bytes of a request.
+    ///
+    /// # Errors
+    /// The limit that is reached. Nothing is counted then.
+    pub(crate) fn spend(
+        &self,
+        user: User,
+        person: &Person,
+        amount: (usize, usize),
+    ) -> Result<(), QuotaExceeded> {
+        let limits = self.settings().limits_of(&person.groups);
+        let quotas = &self.calls.quotas;
+        let replicas = quotas.replicas.get().map_or(1, |replicas| replicas.count());
+        quotas.spend(user, &limits, replicas, amount)
+    }
+
+    /// Counts bytes of an answer to a person.
+    pub(crate) fn count_answered(&self, user: User, bytes: usize) {
+        self.calls.quotas.count_bytes(user, bytes);
+    }
+
+    /// Has limits of people divided among replicas.
+    pub(crate) fn share_quotas(&self, replicas: Arc<Replicas>) {
+        // There is one front that serves people.
+        let _ = self.calls.quotas.replicas.set(replicas);
     }
 }
 
 impl Quotas {
-    /// Counts calls and the bytes of their request. `share`: the number of replicas among which the
-    /// limits are divided.
-    ///
-    /// # Errors
-    /// The limit that is reached. Nothing is counted then.
-    pub(super) fn spend(
+    /// Counts calls and the bytes of their request. `replicas`: their number.
+    fn spend(
         &self,
         user: User,
         limits: &UsageLimits,
-        share: usize,
+        replicas: usize,
         (calls, bytes): (usize, usize),
     ) -> Result<(), QuotaExceeded> {
         let now = since_1970();
         let usage = self.of(user, now);
         let mut usage = usage.lock();
-        let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(share));
-        let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(share));
+        let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(replicas));
+        let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(replicas));
         usage.calls.begin(now, MINUTE);
         usage.bytes.begin(now, DAY);
         let exceeded = |limit: String, period: Duration| {
@@ -88,23 +123,16 @@ impl Quotas {
         Ok(())
     }
 
-    /// Counts the bytes of an answer while it is sent.
-    pub(super) fn count(&self, user: User, body: Body) -> Body {
+    fn count_bytes(&self, user: User, bytes: usize) {
         let now = since_1970();
         let usage = self.of(user, now);
-        let counted = body.into_data_stream().inspect(move |part| {
-            if let Ok(part) = part {
-                let now = since_1970();
-                let mut usage = usage.lock();
-                usage.bytes.begin(now, DAY);
-                usage.bytes.amount += part.len();
-            }
-        });
-        Body::from_stream(counted)
+        let mut usage = usage.lock();
+        usage.bytes.begin(now, DAY);
+        usage.bytes.amount += bytes;
     }
 
     fn of(&self, user: User, now: Duration) -> Arc<Lock<Usage>> {
-        let mut all = self.0.lock();
+        let mut all = self.by_user.lock();
         if all.len() >= MAX_PEOPLE && !all.contains_key(&user) {
             let today = now.as_secs() / DAY.as_secs();
             all.retain(|_, usage| usage.lock().bytes.period == today);
@@ -139,7 +167,7 @@ mod tests {
         let spend = |user, calls, bytes| quotas.spend(user, &limits(0, 100), 1, (calls, bytes));
         assert_eq!(spend(ada, 1000, 60), Ok(()));
         let exceeded = spend(ada, 1, 60).unwrap_err();
-        assert!(exceeded.wait <= DAY && exceeded.message().contains("100 bytes per day"));
+        assert!(exceeded.wait <= DAY && exceeded.to_string().contains("100 bytes per day"));
         assert_eq!((spend(ada, 1, 40), spend(eve, 1, 100)), (Ok(()), Ok(())));
         assert!(spend(eve, 0, 1).is_err());
         assert_eq!(quotas.spend(ada, &limits(0, 0), 1, (1, 1000)), Ok(()));
