@@ -283,13 +283,20 @@ impl Session {
         self.peer.notify(&notification.method, notification.params);
     }
 
-    /// Returns whether a reply answers a question of this session, or a cancellation ends a request
-    /// in flight.
+    /// Returns whether something is in flight in this session that a message is about: the question
+    /// that a reply or progress names, or the request that a cancellation names.
     pub(super) fn awaits(&self, message: &Message) -> bool {
         match message {
             Message::Response(reply) => self.peer.awaits(reply.id.as_ref()),
-            Message::Notification(notification) => {
-                cancelled_id(notification).is_some_and(|id| self.requests.is_running(&id))
+            Message::Notification(Notification { method, params }) => {
+                let named = |member| edit::get(params.as_ref()?, member).and_then(Id::new);
+                match method.as_str() {
+                    method::CANCELLED => {
+                        named("requestId").is_some_and(|id| self.requests.is_running(&id))
+                    }
+                    method::PROGRESS => self.peer.awaits(named("progressToken").as_ref()),
+                    _ => false,
+                }
             }
             Message::Request(_) => false,
         }
@@ -308,12 +315,6 @@ impl Session {
             }
         }
     }
-}
-
-/// Returns the id of the request that a notification cancels.
-fn cancelled_id(notification: &Notification) -> Option<Id> {
-    let params = notification.params.as_ref().filter(|_| notification.method == method::CANCELLED);
-    params.and_then(|params| edit::get(params, "requestId")).and_then(Id::new)
 }
 
 /// Handles the messages of a host for one session.
@@ -343,7 +344,8 @@ impl MessageHandler for HostHandler {
         match notification.method.as_str() {
             method::INITIALIZED => session.state.lock().mark_ready(),
             method::CANCELLED => {
-                if let Some(id) = cancelled_id(&notification) {
+                let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
+                if let Some(id) = id.and_then(Id::new) {
                     session.cancel(&id);
                 }
             }

@@ -85,7 +85,7 @@ impl Issuer {
     ) -> Result<Person, TokenProblem> {
         let invalid = |why: &str| TokenProblem::Invalid(why.to_owned());
         if !header.typ.as_deref().is_none_or(may_be_access_token) {
-            return Err(invalid("it is not an access token"));
+            return Err(invalid("its typ is not that of an access token"));
         }
         if !signatures::ALGORITHMS.contains(&header.alg) {
             return Err(invalid("its signature has an algorithm that is not accepted"));

@@ -63,6 +63,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tool_calls;
+mod usage;
 mod waiting_catalogs;
 
 pub(crate) use audience::Subscriber;
@@ -77,6 +78,7 @@ pub(crate) use host_memory::HostName;
 pub(crate) use launch::Storage;
 pub(crate) use operator::{FoundTool, OperateError};
 pub(crate) use overview::Overview;
+pub(crate) use quotas::Amount;
 pub(crate) use reload::Reloaded;
 pub(crate) use remembered_loads::RememberedLoads;
 pub(crate) use rule_writer::{RuleNotWritten, RuleWriter};

@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Caller, Fleet, User};
+use super::User;
 use crate::{
     base::{Lock, since_1970},
     config::UsageLimits,
-    identity::Person,
     store::Replicas,
 };
 
@@ -21,17 +20,32 @@ const MAX_PEOPLE: usize = 100_000;
 
 /// The use by all people.
 #[derive(Default)]
-pub(crate) struct Quotas {
-    by_user: Lock<HashMap<User, Arc<Lock<Usage>>>>,
+pub(super) struct Quotas {
+    by_user: Lock<HashMap<User, Usage>>,
     /// The replicas that divide the limits among them.
     replicas: OnceLock<Arc<Replicas>>,
 }
 
-/// The use by one person. Minutes and days are those of UTC.
+/// The use by one person. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage(Arc<Lock<SpentToday>>);
+
+/// What one person has spent. Minutes and days are those of UTC.
 #[derive(Debug, Default)]
-struct Usage {
+struct SpentToday {
+    /// Calls of this minute.
     calls: Spent,
+    /// Bytes of this day.
     bytes: Spent,
+}
+
+/// What a request spends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    /// Calls of tools.
+    pub calls: usize,
+    /// The size of the request, in bytes.
+    pub bytes: usize,
 }
 
 /// An amount within one period.
@@ -52,56 +66,51 @@ pub(crate) struct QuotaExceeded {
     pub(crate) wait: Duration,
 }
 
-/// Counts the call of a script.
-///
-/// # Errors
-/// The limit of the script's owner that is reached.
-pub(super) fn spend_call(fleet: &Fleet, caller: &Caller) -> Result<(), QuotaExceeded> {
-    let Some(person) = caller.host.person() else { return Ok(()) };
-    fleet.spend(caller.host.user(), person, (1, 0))
-}
+impl Quotas {
+    /// Has limits divided among replicas.
+    pub(super) fn share_with(&self, replicas: Arc<Replicas>) {
+        // A process has one front for people.
+        let _ = self.replicas.set(replicas);
+    }
 
-impl Fleet {
-    /// Counts calls of a person, and bytes of a request.
+    /// Counts what a request spends.
     ///
     /// # Errors
     /// The limit that is reached. Nothing is counted then.
-    pub(crate) fn spend(
-        &self,
-        user: User,
-        person: &Person,
-        amount: (usize, usize),
-    ) -> Result<(), QuotaExceeded> {
-        let limits = self.settings().limits_of(&person.groups);
-        let quotas = &self.calls.quotas;
-        let replicas = quotas.replicas.get().map_or(1, |replicas| replicas.count());
-        quotas.spend(user, &limits, replicas, amount)
-    }
-
-    /// Counts bytes of an answer to a person.
-    pub(crate) fn count_answered(&self, user: User, bytes: usize) {
-        self.calls.quotas.count_bytes(user, bytes);
-    }
-
-    /// Has limits of people divided among replicas.
-    pub(crate) fn share_quotas(&self, replicas: Arc<Replicas>) {
-        // There is one front that serves people.
-        let _ = self.calls.quotas.replicas.set(replicas);
-    }
-}
-
-impl Quotas {
-    /// Counts calls and the bytes of their request. `replicas`: their number.
-    fn spend(
+    pub(super) fn spend(
         &self,
         user: User,
         limits: &UsageLimits,
+        amount: Amount,
+    ) -> Result<(), QuotaExceeded> {
+        let replicas = self.replicas.get().map_or(1, |replicas| replicas.count());
+        self.of(user).spend(limits, replicas, amount)
+    }
+
+    /// Returns the use by one person.
+    pub(super) fn of(&self, user: User) -> Usage {
+        let mut all = self.by_user.lock();
+        if all.len() >= MAX_PEOPLE && !all.contains_key(&user) {
+            let today = since_1970().as_secs() / DAY.as_secs();
+            all.retain(|_, usage| usage.0.lock().bytes.period == today);
+        }
+        all.entry(user).or_default().clone()
+    }
+}
+
+impl Usage {
+    /// Counts what a request spends. `replicas`: the number of replicas that divide the limits.
+    ///
+    /// # Errors
+    /// The limit that is reached. Nothing is counted then.
+    fn spend(
+        &self,
+        limits: &UsageLimits,
         replicas: usize,
-        (calls, bytes): (usize, usize),
+        Amount { calls, bytes }: Amount,
     ) -> Result<(), QuotaExceeded> {
         let now = since_1970();
-        let usage = self.of(user, now);
-        let mut usage = usage.lock();
+        let mut usage = self.0.lock();
         let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(replicas));
         let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(replicas));
         usage.calls.begin(now, MINUTE);
@@ -123,21 +132,11 @@ impl Quotas {
         Ok(())
     }
 
-    fn count_bytes(&self, user: User, bytes: usize) {
-        let now = since_1970();
-        let usage = self.of(user, now);
-        let mut usage = usage.lock();
-        usage.bytes.begin(now, DAY);
+    /// Counts bytes of an answer.
+    pub(crate) fn count_answered(&self, bytes: usize) {
+        let mut usage = self.0.lock();
+        usage.bytes.begin(since_1970(), DAY);
         usage.bytes.amount += bytes;
-    }
-
-    fn of(&self, user: User, now: Duration) -> Arc<Lock<Usage>> {
-        let mut all = self.by_user.lock();
-        if all.len() >= MAX_PEOPLE && !all.contains_key(&user) {
-            let today = now.as_secs() / DAY.as_secs();
-            all.retain(|_, usage| usage.lock().bytes.period == today);
-        }
-        all.entry(user).or_default().clone()
     }
 }
 
@@ -164,22 +163,21 @@ mod tests {
     fn each_person_has_limits_of_calls_and_bytes() {
         let quotas = Quotas::default();
         let (ada, eve) = (User(Some([1; 32])), User(Some([2; 32])));
-        let spend = |user, calls, bytes| quotas.spend(user, &limits(0, 100), 1, (calls, bytes));
+        let spend =
+            |user, calls, bytes| quotas.spend(user, &limits(0, 100), Amount { calls, bytes });
         assert_eq!(spend(ada, 1000, 60), Ok(()));
         let exceeded = spend(ada, 1, 60).unwrap_err();
         assert!(exceeded.wait <= DAY && exceeded.to_string().contains("100 bytes per day"));
         assert_eq!((spend(ada, 1, 40), spend(eve, 1, 100)), (Ok(()), Ok(())));
         assert!(spend(eve, 0, 1).is_err());
-        assert_eq!(quotas.spend(ada, &limits(0, 0), 1, (1, 1000)), Ok(()));
+        assert_eq!(quotas.spend(ada, &limits(0, 0), Amount { calls: 1, bytes: 1000 }), Ok(()));
     }
 
     #[test]
     fn replicas_share_a_limit() {
-        let quotas = Quotas::default();
-        let calls = |share| {
-            let user = User(Some([u8::try_from(share).unwrap(); 32]));
-            let spend = || quotas.spend(user, &limits(10, 0), share, (1, 1)).is_ok();
-            (0..20).filter(|_| spend()).count()
+        let calls = |replicas| {
+            let (usage, one) = (Usage::default(), Amount { calls: 1, bytes: 1 });
+            (0..20).filter(|_| usage.spend(&limits(10, 0), replicas, one).is_ok()).count()
         };
         // A minute may end in between.
         assert!((10..=20).contains(&calls(1)) && (4..=8).contains(&calls(3)));

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::held_hosts::HostNumber;
 use crate::base::counted;
 
-/// Time after which a replica that has not told so is gone.
+/// Time without a new record after which a replica is taken for gone.
 pub(super) const BEAT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Maximum number of replicas that are read, the newest first.
 pub(super) const MAX_REPLICAS: usize = 200;
@@ -39,7 +39,8 @@ pub(crate) struct Replica {
     pub(super) hosts: BTreeSet<HostNumber>,
 }
 
-/// The replicas whose records were read, and what is known of those without one.
+/// The replicas whose records were read, those that could not be connected, and the marks without a
+/// record.
 #[derive(Debug)]
 pub(super) struct KnownReplicas {
     /// Each with the time at which a new record of it was last seen.
@@ -103,6 +104,9 @@ impl KnownReplicas {
     /// Takes over a new record of a replica.
     pub(super) fn renew(&mut self, record: Replica, now: Instant) {
         let was = self.count();
+        if self.unreachable.get(&record.mark).is_some_and(|beat| record.beat > *beat) {
+            self.unreachable.remove(&record.mark);
+        }
         self.seen.retain(|(other, _)| other.mark != record.mark);
         if self.seen.len() < MAX_REPLICAS {
             self.seen.push((Arc::new(record), now));
@@ -178,6 +182,11 @@ mod tests {
         known.note_unreachable(&record("other", 1));
         for (beat, expected) in [(1, 0), (2, 1)] {
             known.replace(vec![record("other", beat)], now);
+            assert_eq!((known.addressable().count(), known.count()), (expected, 1));
+        }
+        known.note_unreachable(&record("other", 2));
+        for (beat, expected) in [(2, 0), (3, 1)] {
+            known.renew(record("other", beat), now);
             assert_eq!((known.addressable().count(), known.count()), (expected, 1));
         }
     }

@@ -1,6 +1,7 @@
 //! The replicas that share a store: each tells the others at intervals that it is there.
 
 use std::{
+    cmp::Reverse,
     io,
     sync::{
         Arc,
@@ -28,6 +29,9 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 const MIN_EARLY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum age of a record that is believed, in seconds. Clocks of replicas may differ by 2 min.
 const MAX_RECORD_AGE: u64 = 127;
+/// Maximum number of replicas that are asked whether they have stood in for this one. One that has
+/// may not be the first any more, because others have come or gone.
+const MAX_STAND_INS: usize = 3;
 /// Maximum size of what a replica tells, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
 
@@ -271,15 +275,16 @@ impl Replicas {
 
     /// Returns the first other replica that can be connected and whose mark fits.
     pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<Arc<Replica>> {
-        self.others.lock().addressable().find(|other| fits(&other.mark)).cloned()
+        self.addressable().into_iter().find(|other| fits(&other.mark))
     }
 
     /// Returns the home of a host for which something is kept: the replica that has it, or else one
     /// on which all replicas agree.
     pub(crate) fn home_of_host(&self, host: HostNumber) -> Home {
         let key = host.to_be_bytes();
+        let having = self.addressable().into_iter().filter(|other| other.hosts.contains(&host));
         // Several replicas have served the host if one of them could not be reached for some time.
-        let other = self.heaviest(&key, |other| other.hosts.contains(&host));
+        let other = having.max_by_key(|other| weight(&other.mark, &key));
         match (other, self.hosts.has(host)) {
             (Some(other), true) if weight(&other.mark, &key) < weight(&self.mark, &key) => {
                 Home::Here
@@ -321,21 +326,23 @@ impl Replicas {
 
     /// Returns the replica on which all agree for a key.
     fn agreed_home(&self, key: &[u8]) -> Home {
-        let best = self.stand_in(key);
+        let best = self.addressable().into_iter().max_by_key(|other| weight(&other.mark, key));
         best.filter(|best| weight(&best.mark, key) > weight(&self.mark, key))
             .map_or(Home::Here, Home::At)
     }
 
-    /// Returns the replica on which the others agree for a key while this one is gone.
-    pub(crate) fn stand_in(&self, key: &[u8]) -> Option<Arc<Replica>> {
-        self.heaviest(key, |_| true)
+    /// Returns the replicas that may have stood in for this one, for a key: the one on which the
+    /// others agree while this one is gone, and those that would be the next.
+    pub(crate) fn stand_ins(&self, key: &[u8]) -> Vec<Arc<Replica>> {
+        let mut others = self.addressable();
+        others.sort_by_cached_key(|other| Reverse(weight(&other.mark, key)));
+        others.truncate(MAX_STAND_INS);
+        others
     }
 
-    /// Returns the other replica with the highest weight for a key, of those that fit.
-    fn heaviest(&self, key: &[u8], fits: impl Fn(&Replica) -> bool) -> Option<Arc<Replica>> {
-        let others = self.others.lock();
-        let fitting = others.addressable().filter(|other| fits(other));
-        fitting.max_by_key(|other| weight(&other.mark, key)).cloned()
+    /// Returns the others that can be sent a request. They are compared without the lock.
+    fn addressable(&self) -> Vec<Arc<Replica>> {
+        self.others.lock().addressable().cloned().collect()
     }
 }
 

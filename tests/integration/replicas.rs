@@ -4,8 +4,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, descendants, http_client,
-    text_of,
+    Host, ModernHost, PATIENCE, Program, Proxy, Redis, STORE_KEY, Server, descendants, eventually,
+    http_client, text_of,
 };
 
 /// Replicas with the servers `a` and `b`, and their store.
@@ -196,7 +196,7 @@ async fn post(url: &str, headers: &[(&str, &str)], mut message: Value) -> reqwes
     request.send().await.unwrap()
 }
 
-/// Reads the next message of a stream of events.
+/// Reads the next message of a stream of events, which are written one at a time.
 async fn next_event(stream: &mut reqwest::Response) -> Value {
     let mut read = Vec::new();
     loop {
@@ -204,8 +204,8 @@ async fn next_event(stream: &mut reqwest::Response) -> Value {
         read.extend_from_slice(&chunk.unwrap().expect("the stream is open"));
         let text = String::from_utf8_lossy(&read);
         let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let messages = data.find_map(|data| serde_json::from_str(data).ok());
-        if let Some(message) = messages.filter(|_| text.ends_with("\n\n")) {
+        let message = data.find_map(|data| serde_json::from_str(data).ok());
+        if let Some(message) = message.filter(|_| text.ends_with("\n\n")) {
             return message;
         }
     }
@@ -269,15 +269,6 @@ async fn session_of_a_killed_replica_continues_at_another() {
     }
     service.replicas[0].signal(Signal::SIGKILL);
     service.replicas[0].exit().await;
-    // What these concern is gone.
-    let session = hosts[0].http().session().unwrap();
-    let cancellation = json!({"method": "notifications/cancelled", "params": {"requestId": 1}});
-    for message in [cancellation, json!({"id": 1, "result": {}})] {
-        let headers = [("mcp-session-id", session.as_str())];
-        assert_eq!(post(&service.url(1).await, &headers, message).await.status(), 202);
-    }
-    let is_continued = |line: &String| line.contains("continues here");
-    assert!(!service.replicas.iter().any(|replica| replica.log().iter().any(is_continued)));
     for (at, host) in hosts.iter_mut().enumerate() {
         let session = host.http().session();
         for turn in 0..4 {
@@ -305,6 +296,32 @@ async fn session_of_a_killed_replica_continues_at_another() {
     let asked = asked.header("mcp-session-id", id).header("content-type", "application/json");
     let asked = asked.body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     assert_eq!(asked.send().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn reply_to_a_replica_that_is_gone_opens_no_session_again() {
+    let Some(mut service) = Service::start().await else { return };
+    let (host, mut other) = (service.legacy_host(0).await, service.legacy_host(0).await);
+    service.replicas[0].signal(Signal::SIGKILL);
+    service.replicas[0].exit().await;
+    let session = host.http().session().unwrap();
+    let cancellation = json!({"method": "notifications/cancelled", "params": {"requestId": 1}});
+    let (known, forged) = ([("mcp-session-id", session.as_str())], [("mcp-session-id", "x")]);
+    for message in [cancellation, json!({"id": 1, "result": {}})] {
+        for replica in [1, 2] {
+            let url = service.url(replica).await;
+            assert_eq!(post(&url, &known, message.clone()).await.status(), 202);
+            assert_eq!(post(&url, &forged, message.clone()).await.status(), 404);
+        }
+    }
+    service.move_to(&mut other, 1).await;
+    assert!(echo(&mut other, "after").await.contains("after"));
+    let continued = || {
+        let log = service.replicas.iter().flat_map(Program::log);
+        log.filter(|line| line.contains("a session of another replica continues here")).count()
+    };
+    eventually("one session continues", || continued() > 0).await;
+    assert_eq!(continued(), 1);
 }
 
 #[tokio::test]
@@ -453,7 +470,8 @@ async fn replies_and_cancellations_find_the_calls_of_a_session_that_goes_back() 
     let home = service.home_of("a");
     let reply = json!({"action": "accept", "content": {"name": "n"}});
     let reply = json!({"id": question["id"], "result": reply});
-    assert_eq!(post(&first, &headers, reply).await.status(), 202);
+    // From one that is not of the session, by way of the one that is.
+    assert_eq!(post(&service.url(2).await, &headers, reply).await.status(), 202);
     let answer = next_event(&mut answered).await;
     assert!(answer["result"].to_string().contains("accept"), "{answer}");
     let cancellation = json!({"requestId": "cancelled"});

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The header by which a replica knows that another one has forwarded a request, so that it does
-/// not forward it again. Its value is sealed.
+/// not forward it again; see `in_flight_messages.rs` for an exception. Its value is sealed.
 const FORWARDED: HeaderName = HeaderName::from_static("dormouse-forwarded");
 /// Maximum age of that value. The clocks of replicas may differ by as much.
 const MAX_AGE: Duration = Duration::from_mins(2);

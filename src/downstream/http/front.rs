@@ -44,9 +44,6 @@ impl HttpFront {
         replicas: Option<Arc<Replicas>>,
         person_logins: Option<PersonLogins>,
     ) -> Self {
-        if let Some(replicas) = &replicas {
-            fleet.share_quotas(replicas.clone());
-        }
         Self {
             sessions: Sessions::new(fleet.settings().http.listening.session_timeout),
             principals: Principals::default(),

@@ -53,6 +53,9 @@ pub(crate) async fn serve(
     let guard = Guard::new(access, address);
     let guard_state =
         Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
+    if let Some(replicas) = &replicas {
+        fleet.share_quotas(replicas.clone());
+    }
     let front = Arc::new(HttpFront::new(fleet, address, replicas, person_logins));
     let plain = router(&front, guard_state, api);
     let app = if serves_at_root { with_servers_at_root(plain, &front) } else { plain };

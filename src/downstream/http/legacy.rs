@@ -11,10 +11,9 @@ use rmcp::model::ProtocolVersion;
 use super::{
     front::HttpFront,
     permissions::may_use,
-    placement::{RequestHead, pass_on_at_stand_in},
     post_response::{self, ExpectedAnswer},
-    reopening::{reopen, ticket_of_other_replica},
-    request::{PostedMessages, is_legacy, refusal, respond_with},
+    reopening::reopen,
+    request::{PostedMessages, is_legacy, refusal, respond_with, session_id_in},
     sender::Sender,
     sessions::{HttpSession, SessionNumbers, SessionUseGuard},
     stream::{MessageStream, parse_event_id},
@@ -34,10 +33,9 @@ use crate::{
 pub(super) async fn post(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    head: &RequestHead,
+    sender: &Sender,
     posted: PostedMessages,
 ) -> Response {
-    let sender = &head.sender;
     let is_initialize = |message: &Message| match message {
         Message::Request(request) => request.method == method::INITIALIZE,
         Message::Notification(_) | Message::Response(_) => false,
@@ -46,9 +44,6 @@ pub(super) async fn post(
         [message] if is_initialize(message) => open(front, endpoint, sender, posted).await,
         messages if messages.iter().any(is_initialize) => {
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
-        }
-        _ if posted.concern_what_is_in_flight() => {
-            pass_on(front, &endpoint, head, posted).await.unwrap_or_else(|refused| refused)
         }
         _ => match find_session(front, &endpoint, sender, &posted.headers) {
             Ok(session) => {
@@ -111,33 +106,6 @@ async fn open(
     response
 }
 
-/// Passes on replies and cancellations, to where something in flight waits for them. They open no
-/// session again, since nothing would wait there.
-///
-/// # Errors
-/// The response that refuses them.
-async fn pass_on(
-    front: &Arc<HttpFront>,
-    endpoint: &Endpoint,
-    head: &RequestHead,
-    posted: PostedMessages,
-) -> Result<Response, Response> {
-    let id = named_session(&posted.headers)?;
-    let known = front.sessions.find(id).or_else(|| front.sessions.find_leaving(id));
-    if known.is_none() && ticket_of_other_replica(front, id, endpoint, &head.sender).is_some() {
-        return Ok(StatusCode::ACCEPTED.into_response());
-    }
-    let session = checked(front, known, endpoint, &head.sender, &posted.headers)?;
-    let is_awaited = posted.messages.iter().any(|message| session.session.awaits(message));
-    if !is_awaited
-        && !session.is_reopened()
-        && let Some(passed) = pass_on_at_stand_in(front, &session, head, &posted).await
-    {
-        return Ok(passed);
-    }
-    Ok(accept_posted(&session, session.begin_use(), posted).await)
-}
-
 /// Returns the session that a request names.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn find_session(
@@ -148,37 +116,46 @@ fn find_session(
 ) -> Result<Arc<HttpSession>, Response> {
     let id = named_session(headers)?;
     let known = front.sessions.find(id).or_else(|| reopen(front, id, endpoint, sender));
-    checked(front, known, endpoint, sender, headers)
+    check_access(front, known.ok_or_else(unknown_session)?, endpoint, sender, headers)
 }
 
+/// Returns the id of the session that a request names.
+///
+/// # Errors
+/// The response that refuses a request without one.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn named_session(headers: &HeaderMap) -> Result<&str, Response> {
-    headers.get(request_headers::SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
+pub(super) fn named_session(headers: &HeaderMap) -> Result<&str, Response> {
+    session_id_in(headers).ok_or_else(|| {
         let message = "unknown or missing Mcp-Session-Id: send initialize first, and then the \
                 Mcp-Session-Id of its response";
         refusal(StatusCode::BAD_REQUEST, None, message)
     })
 }
 
-/// Checks that a request may use the session that it names.
+pub(super) fn unknown_session() -> Response {
+    let error = error::error(error::UNKNOWN_SESSION, "unknown session");
+    respond_with(StatusCode::NOT_FOUND, None, error)
+}
+
+/// Checks that a request may use the session that it names, and returns it.
+///
+/// # Errors
+/// The response that refuses the request.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn checked(
+pub(super) fn check_access(
     front: &HttpFront,
-    named: Option<Arc<HttpSession>>,
+    session: Arc<HttpSession>,
     endpoint: &Endpoint,
     sender: &Sender,
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
-    let session = named.filter(|session| {
-        // A host with another token or endpoint must not learn that the session exists.
-        session.token_hash == sender.token_hash
-            && session.endpoint.has_same_path(endpoint)
-            && may_use(front, sender, &session.endpoint)
-    });
-    let Some(session) = session else {
-        let error = error::error(error::UNKNOWN_SESSION, "unknown session");
-        return Err(respond_with(StatusCode::NOT_FOUND, None, error));
-    };
+    // A host with another token or endpoint must not learn that the session exists.
+    let has_access = session.token_hash == sender.token_hash
+        && session.endpoint.has_same_path(endpoint)
+        && may_use(front, sender, &session.endpoint);
+    if !has_access {
+        return Err(unknown_session());
+    }
     let version = headers.get(request_headers::VERSION).and_then(|value| value.to_str().ok());
     match version {
         // Some hosts name an older revision than the negotiated one; dormouse accepts any legacy
@@ -227,7 +204,7 @@ async fn accept_posted(
 }
 
 /// Passes a message to the session, with the channel for its answer.
-fn deliver(
+pub(super) fn deliver(
     session: &HttpSession,
     message: Message,
     response: Option<(&Arc<MessageStream>, &Arc<OpenResponse>)>,

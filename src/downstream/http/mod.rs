@@ -13,6 +13,7 @@ pub(crate) mod fuzz;
 mod guard;
 mod http_server;
 mod http_version;
+mod in_flight_messages;
 mod legacy;
 mod legacy_sse;
 mod listening_socket;

@@ -16,7 +16,7 @@ use crate::{
     config::{PermittedProfiles, ProfileName},
     identity::Person,
     protocol::method,
-    proxy::{Endpoint, EndpointChoice},
+    proxy::{Amount, Endpoint, EndpointChoice},
     wire::Message,
 };
 
@@ -66,11 +66,11 @@ pub(super) fn may_use_server(front: &HttpFront, person: &Person, server: &str) -
 }
 
 /// Counts the bytes of an answer to a person while it is sent.
-pub(super) fn counted(front: &HttpFront, sender: &Sender, body: Body) -> Body {
-    let (fleet, user) = (front.fleet.clone(), sender.user());
+pub(super) fn count_answer(front: &HttpFront, sender: &Sender, body: Body) -> Body {
+    let usage = front.fleet.usage_of(sender.user());
     Body::from_stream(body.into_data_stream().inspect(move |part| {
         if let Ok(part) = part {
-            fleet.count_answered(user, part.len());
+            usage.count_answered(part.len());
         }
     }))
 }
@@ -88,7 +88,7 @@ pub(super) fn spend(
         Message::Notification(_) | Message::Response(_) => false,
     };
     let calls = posted.messages.iter().filter(is_call).count();
-    let amount = (calls, posted.body.len());
+    let amount = Amount { calls, bytes: posted.body.len() };
     front.fleet.spend(sender.user(), person, amount).map_err(|exceeded| {
         let id = posted.messages.iter().find_map(|message| match message {
             Message::Request(request) => Some(&request.id),

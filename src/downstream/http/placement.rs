@@ -15,11 +15,9 @@ use super::{
     request::PostedMessages,
     sender::Sender,
     session_ticket::SessionTicket,
-    sessions::HttpSession,
 };
 use crate::{
     base::marks_in,
-    protocol::request_headers,
     proxy::Endpoint,
     store::{Home, HostNumber, Replica, Replicas},
     wire::Message,
@@ -44,7 +42,8 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    fn received(&self, headers: &HeaderMap, body: Bytes) -> ReceivedRequest {
+    /// Returns the request with these headers and this body.
+    pub(super) fn received(&self, headers: &HeaderMap, body: Bytes) -> ReceivedRequest {
         let (method, target) = (self.method.clone(), self.target.clone());
         ReceivedRequest { method, target, headers: headers.clone(), body }
     }
@@ -265,26 +264,4 @@ pub(super) fn names_own_id(params: &[u8], replicas: &Replicas) -> bool {
 /// Returns the replica that has made an id in these parameters.
 fn maker_in(params: &[u8], replicas: &Replicas) -> Option<Arc<Replica>> {
     replicas.find(|other| memchr::memmem::find(params, other.as_bytes()).is_some())
-}
-
-/// Returns the id of the session that a request names in its header.
-pub(super) fn session_in(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(request_headers::SESSION_ID)?.to_str().ok()?;
-    Some(id.to_owned())
-}
-
-/// Has the replica that stood in for this one pass on messages for what it may still have in flight
-/// in a session. Returns `None` if there is no such replica, or it does not know the session.
-pub(super) async fn pass_on_at_stand_in(
-    front: &HttpFront,
-    session: &HttpSession,
-    head: &RequestHead,
-    posted: &PostedMessages,
-) -> Option<Response> {
-    let replicas = front.replicas.as_ref()?;
-    let ticket = SessionTicket::open(replicas.keys(), session.token_hash, &session.id)?;
-    let stand_in = replicas.stand_in(ticket.key.as_bytes())?;
-    let request = head.received(&posted.headers, posted.body.clone());
-    let answer = forward_while_there(replicas, &stand_in, request).await.ok()?;
-    answer.status().is_success().then_some(answer)
 }

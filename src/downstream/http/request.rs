@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::{
     protocol::{LEGACY_VERSIONS, Meta, error, method, request_headers},
-    wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
+    wire::{Id, InvalidMessage, Message, Notification, Raw, edit, on_one_line, parse_line},
 };
 
 /// Maximum time to receive a body.
@@ -47,13 +47,15 @@ impl PostedMessages {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
 
-    /// Returns whether all messages are replies and cancellations, which concern only what is in
-    /// flight.
-    pub(super) fn concern_what_is_in_flight(&self) -> bool {
+    /// Returns whether all messages are about what is in flight: replies, progress and
+    /// cancellations.
+    pub(super) fn are_about_calls_in_flight(&self) -> bool {
         let mut messages = self.messages.iter();
         messages.all(|message| match message {
             Message::Response(_) => true,
-            Message::Notification(notification) => notification.method == method::CANCELLED,
+            Message::Notification(Notification { method, .. }) => {
+                matches!(method.as_str(), method::CANCELLED | method::PROGRESS)
+            }
             Message::Request(_) => false,
         })
     }
@@ -72,6 +74,11 @@ impl PostedMessages {
             || self.header(request_headers::VERSION).is_some_and(|version| !is_legacy(version))
                 && self.header(request_headers::SESSION_ID).is_none()
     }
+}
+
+/// Returns the id of the session that a request names in its header.
+pub(super) fn session_id_in(headers: &HeaderMap) -> Option<&str> {
+    headers.get(request_headers::SESSION_ID)?.to_str().ok()
 }
 
 pub(super) fn is_legacy(version: &str) -> bool {

@@ -15,11 +15,11 @@ use serde::Deserialize;
 use super::{
     front::HttpFront,
     guard::{self, GuardState},
-    legacy, legacy_sse, modern,
+    in_flight_messages, legacy, legacy_sse, modern,
     paths::{LIVENESS_CHECKS, READINESS_CHECKS},
-    permissions::{counted, permitted_profile, spend},
+    permissions::{count_answer, permitted_profile, spend},
     person_login_pages,
-    placement::{RequestHead, answer_elsewhere, session_in},
+    placement::{RequestHead, answer_elsewhere},
     protected_resource::{METADATA_PATH, ProtectedResource},
     request::{self, PostedMessages, refusal},
     root_paths::OriginalUri,
@@ -210,10 +210,14 @@ async fn answer_posted(
     {
         Some(answer) => answer,
         None if posted.is_modern() => modern::post(front, endpoint, &head.sender, posted).await,
-        None => legacy::post(front, endpoint, head, posted).await,
+        None if posted.are_about_calls_in_flight() => {
+            let accepted = in_flight_messages::accept(front, &endpoint, head, posted).await;
+            accepted.unwrap_or_else(|refused| refused)
+        }
+        None => legacy::post(front, endpoint, &head.sender, posted).await,
     };
     if is_counted {
-        return answer.map(|body| counted(front, &head.sender, body));
+        return answer.map(|body| count_answer(front, &head.sender, body));
     }
     answer
 }
@@ -222,7 +226,8 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
     let sender = Sender::of(&request);
     let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |written| &written.0);
     let target = uri.path_and_query().map_or_else(String::new, ToString::to_string);
-    let (method, session) = (request.method().clone(), session_in(request.headers()));
+    let session = request::session_id_in(request.headers()).map(str::to_owned);
+    let method = request.method().clone();
     let head = RequestHead { method, session, target, sender };
     if head.method == Method::POST {
         let max_bytes = front.fleet.settings().limits.max_message_bytes;

@@ -324,10 +324,12 @@ impl Sessions {
         Some(session)
     }
 
-    /// Returns a session that goes on at another replica and has requests in flight here.
-    pub(super) fn find_leaving(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let leaving = self.leaving.lock();
-        leaving.iter().filter_map(Weak::upgrade).find(|session| session.id == id)
+    /// Returns the session of an id, and those of the same id that go on at another replica and have
+    /// requests in flight here.
+    pub(super) fn copies(&self, id: &str) -> Vec<Arc<HttpSession>> {
+        let leaving: Vec<_> = self.leaving.lock().iter().filter_map(Weak::upgrade).collect();
+        let leaving = leaving.into_iter().filter(|session| session.id == id);
+        self.find(id).into_iter().chain(leaving).collect()
     }
 
     /// Returns the time after which an unused session expires; zero for never.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::Limits,
     protocol::error,
-    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion, quotas::spend_call},
+    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion, usage::spend_call},
     script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
     surface::{ArgumentProblems, WantedScript},
     wire::{Outcome, Raw},
