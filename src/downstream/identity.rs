@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{
     identity::Person,
-    proxy::{Endpoint, Principal, User},
+    proxy::{Endpoint, Principal, Usage, User},
 };
 
 /// The host of a session, and the servers that the session is for.
@@ -16,6 +16,8 @@ pub(crate) struct HostIdentity {
     pub user: User,
     /// The person behind the host, if a token has told.
     pub person: Option<Arc<Person>>,
+    /// The use by the person.
+    pub usage: Option<Usage>,
     pub endpoint: Endpoint,
     /// True if the host's user is at this machine, so that a browser there can return to dormouse
     /// after a login.
@@ -33,6 +35,7 @@ impl HostIdentity {
             principal: Principal::new(),
             user: User::default(),
             person: None,
+            usage: None,
             endpoint,
             is_on_this_machine,
             has_further_sessions: false,
@@ -41,8 +44,13 @@ impl HostIdentity {
     }
 
     #[must_use]
-    pub(crate) fn with_sender(self, user: User, person: Option<Arc<Person>>) -> Self {
-        Self { user, person, ..self }
+    pub(crate) fn with_sender(
+        self,
+        user: User,
+        person: Option<Arc<Person>>,
+        usage: Option<Usage>,
+    ) -> Self {
+        Self { user, person, usage, ..self }
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
         ClientIdentity, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize,
         error, extension, method,
     },
-    proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
+    proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, Usage, User},
     wire::{Id, InvalidMessage, Message, Notification, Raw, Request, edit},
 };
 
@@ -419,6 +419,10 @@ impl Host for Session {
 
     fn person(&self) -> Option<&Arc<Person>> {
         self.identity.person.as_ref()
+    }
+
+    fn usage(&self) -> Option<&Usage> {
+        self.identity.usage.as_ref()
     }
 
     fn is_on_this_machine(&self) -> bool {

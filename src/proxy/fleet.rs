@@ -7,7 +7,7 @@ use super::{
     Caller, Endpoint, EndpointChoice, Host, asking::Asking, audience::Audience, board::Board,
     catalog_memory::CatalogMemory, consents::Consents, events::Events,
     extension_lists::ExtensionLists, host_memory::HostMemory, in_flight::InFlight,
-    instance::Instance, learned_shapes::LearnedShapes, open_logins::OpenLogins, quotas::Quotas,
+    instance::Instance, learned_shapes::LearnedShapes, open_logins::OpenLogins,
     remembered_loads::RememberedLoads, results::KeptResults, rule_writer::RuleWriter,
     script_slots::ScriptSlots, servers::Servers, task_table::TaskTable,
 };
@@ -56,14 +56,13 @@ pub(super) struct CallState {
     pub(super) results: KeptResults,
     pub(super) shapes: LearnedShapes,
     pub(super) script_slots: ScriptSlots,
-    pub(super) quotas: Quotas,
 }
 
 impl CallState {
     pub(super) fn new(results: KeptResults) -> Self {
         let (in_flight, logins, consents, rule_writer) = Default::default();
-        let (shapes, script_slots, quotas) = Default::default();
-        Self { in_flight, logins, consents, rule_writer, results, shapes, script_slots, quotas }
+        let (shapes, script_slots) = Default::default();
+        Self { in_flight, logins, consents, rule_writer, results, shapes, script_slots }
     }
 }
 

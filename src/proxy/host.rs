@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Endpoint, RunningScript, Span};
+use super::{Endpoint, RunningScript, Span, Usage};
 use crate::{
     catalog::Changes,
     identity::Person,
@@ -52,6 +52,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// Returns the person behind the host, if its token has told.
     fn person(&self) -> Option<&Arc<Person>>;
+
+    /// Returns the use by the person, which has limits.
+    fn usage(&self) -> Option<&Usage>;
 
     /// Returns the endpoint that the host has connected to.
     fn endpoint(&self) -> Endpoint;

@@ -1,44 +1,158 @@
-//! What people use of a service, within the limits of their groups.
+//! What one person uses of a service, within the limits of the person's groups.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{
-    Caller, Fleet, User,
-    quotas::{Amount, QuotaExceeded, Usage},
+use crate::{
+    base::{Lock, since_1970},
+    config::UsageLimits,
 };
-use crate::{identity::Person, store::Replicas};
 
-impl Fleet {
-    /// Counts what a request of a person spends.
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// The use by one person. Cheap to clone. Minutes and days are those of UTC.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage(Arc<Lock<PersonalQuota>>);
+
+/// What one person may spend, and has spent.
+#[derive(Debug, Default)]
+struct PersonalQuota {
+    limits: UsageLimits,
+    /// The number of replicas that divide the limits.
+    replicas: usize,
+    /// Calls of this minute.
+    calls: Spent,
+    /// Bytes of this day.
+    bytes: Spent,
+}
+
+/// What a request spends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    /// Calls of tools.
+    pub calls: usize,
+    /// The size of the request, in bytes.
+    pub bytes: usize,
+}
+
+/// An amount within one period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    /// The number of the period since 1970.
+    period: u64,
+    amount: usize,
+}
+
+/// A limit that is reached.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the limit of {limit} is reached; try again in {} s", .wait.as_secs())]
+pub(crate) struct QuotaExceeded {
+    /// The limit in words, such as `60 calls per minute`.
+    limit: String,
+    /// The time until the next period begins.
+    pub(crate) wait: Duration,
+}
+
+impl Usage {
+    /// Has limits hold from now on, divided among this number of replicas.
+    pub(crate) fn set_limits(&self, limits: UsageLimits, replicas: usize) {
+        let mut quota = self.0.lock();
+        (quota.limits, quota.replicas) = (limits, replicas);
+    }
+
+    /// Counts what a request spends.
     ///
     /// # Errors
     /// The limit that is reached. Nothing is counted then.
-    pub(crate) fn spend(
-        &self,
-        user: User,
-        person: &Person,
-        amount: Amount,
-    ) -> Result<(), QuotaExceeded> {
-        let limits = self.settings().limits_of(&person.groups);
-        self.calls.quotas.spend(user, &limits, amount)
+    pub(crate) fn spend(&self, Amount { calls, bytes }: Amount) -> Result<(), QuotaExceeded> {
+        let now = since_1970();
+        let mut quota = self.0.lock();
+        let (limits, replicas) = (quota.limits, quota.replicas.max(1));
+        let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(replicas));
+        let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(replicas));
+        quota.calls.begin(now, MINUTE);
+        quota.bytes.begin(now, DAY);
+        let exceeded = |limit: String, period: Duration| {
+            let into = now.as_secs() % period.as_secs();
+            QuotaExceeded { limit, wait: Duration::from_secs(period.as_secs() - into) }
+        };
+        if calls > 0 && calls_allowed.is_some_and(|allowed| quota.calls.amount + calls > allowed) {
+            let limit = limits.calls_per_minute.unwrap_or_default();
+            return Err(exceeded(format!("{limit} calls per minute"), MINUTE));
+        }
+        if bytes_allowed.is_some_and(|allowed| quota.bytes.amount + bytes > allowed) {
+            let limit = limits.bytes_per_day.unwrap_or_default();
+            return Err(exceeded(format!("{limit} bytes per day"), DAY));
+        }
+        quota.calls.amount += calls;
+        quota.bytes.amount += bytes;
+        Ok(())
     }
 
-    /// Returns the use by one person.
-    pub(crate) fn usage_of(&self, user: User) -> Usage {
-        self.calls.quotas.of(user)
+    /// Counts bytes of an answer.
+    pub(crate) fn count_answered(&self, bytes: usize) {
+        let mut quota = self.0.lock();
+        quota.bytes.begin(since_1970(), DAY);
+        quota.bytes.amount += bytes;
     }
 
-    /// Has the limits of people divided among replicas.
-    pub(crate) fn share_quotas(&self, replicas: Arc<Replicas>) {
-        self.calls.quotas.share_with(replicas);
+    /// Returns whether the person has spent something today.
+    pub(crate) fn is_of_today(&self) -> bool {
+        self.0.lock().bytes.period == since_1970().as_secs() / DAY.as_secs()
     }
 }
 
-/// Counts one call that a script makes for its owner.
-///
-/// # Errors
-/// The limit that is reached.
-pub(super) fn spend_call(fleet: &Fleet, caller: &Caller) -> Result<(), QuotaExceeded> {
-    let Some(person) = caller.host.person() else { return Ok(()) };
-    fleet.spend(caller.host.user(), person, Amount { calls: 1, bytes: 0 })
+impl Spent {
+    /// Forgets what was spent in an earlier period.
+    fn begin(&mut self, now: Duration, length: Duration) {
+        let period = now.as_secs() / length.as_secs();
+        if self.period != period {
+            *self = Self { period, amount: 0 };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(calls: usize, bytes: usize, replicas: usize) -> Usage {
+        let limit = |number| Some(number).filter(|number| *number > 0);
+        let (calls_per_minute, bytes_per_day) = (limit(calls), limit(bytes));
+        let usage = Usage::default();
+        usage.set_limits(UsageLimits { calls_per_minute, bytes_per_day }, replicas);
+        usage
+    }
+
+    #[test]
+    fn person_has_limits_of_calls_and_bytes() {
+        let ada = usage(0, 100, 1);
+        let spend = |calls, bytes| ada.spend(Amount { calls, bytes });
+        assert_eq!(spend(1000, 60), Ok(()));
+        let exceeded = spend(1, 60).unwrap_err();
+        assert!(exceeded.wait <= DAY && exceeded.to_string().contains("100 bytes per day"));
+        assert_eq!(spend(1, 40), Ok(()));
+        assert!(spend(0, 1).is_err());
+        ada.set_limits(UsageLimits::default(), 1);
+        assert_eq!(spend(1, 1000), Ok(()));
+    }
+
+    #[test]
+    fn replicas_share_a_limit() {
+        let calls = |replicas| {
+            let usage = usage(10, 0, replicas);
+            (0..20).filter(|_| usage.spend(Amount { calls: 1, bytes: 1 }).is_ok()).count()
+        };
+        // A minute may end in between.
+        assert!((10..=20).contains(&calls(1)) && (4..=8).contains(&calls(3)));
+    }
+
+    #[test]
+    fn spent_amount_ends_with_its_period() {
+        let mut spent = Spent { period: 0, amount: 7 };
+        spent.begin(Duration::from_secs(59), MINUTE);
+        assert_eq!(spent.amount, 7);
+        spent.begin(MINUTE, MINUTE);
+        assert_eq!(spent, Spent { period: 1, amount: 0 });
+    }
 }

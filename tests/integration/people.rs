@@ -233,20 +233,26 @@ async fn calls_beyond_the_limit_of_a_group_are_refused_until_the_next_minute() {
 }
 
 #[tokio::test]
-async fn calls_of_a_script_beyond_the_limit_fail() {
+async fn calls_of_a_script_beyond_the_limit_of_its_last_token_fail() {
     let provider = IdentityProvider::start().await;
-    let program = service(&provider, &json!({"few": {"callsPerMinute": 3}}));
-    let token = provider.token(&json!({"scope": "mcp", "groups": ["few"]}));
-    let mut host = host(&program, "/mcp", &token).await;
+    let program = service(&provider, &json!({"few": {"callsPerMinute": 3}, "many": {}}));
+    let token = |groups: &[&str]| provider.token(&json!({"scope": "mcp", "groups": groups}));
+    let mut host = host(&program, "/mcp", &token(&["many"])).await;
     host.initialize(json!({})).await;
     let code = "try {
             for (let at = 0; at < 8; at++) await mcp.a.echo({ at });
+            return 'all';
         } catch (error) { return error.message }";
-    let result = host.call("run_script", json!({"code": code})).await;
-    let message = text_of(&result);
+    let script = json!({"name": "run_script", "arguments": {"code": code}});
+    assert_eq!(text_of(&host.request("tools/call", script.clone()).await), "all");
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": script});
+    let asked = http_client().post(program.url("/mcp").await).bearer_auth(token(&["few"]));
+    let asked = asked.header("mcp-session-id", host.http().session().unwrap());
+    let asked = asked.header("content-type", "application/json").body(message.to_string());
+    let answer = asked.send().await.unwrap().text().await.unwrap();
     assert!(
-        message.contains("the limit of 3 calls per minute is reached; try again in"),
-        "{result}"
+        answer.contains("the limit of 3 calls per minute is reached; try again in"),
+        "{answer}"
     );
 }
 

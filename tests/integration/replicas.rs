@@ -452,31 +452,34 @@ async fn replies_and_cancellations_find_the_calls_of_a_session_that_goes_back() 
     host.load("a").await;
     service.replicas[0].signal(Signal::SIGSTOP);
     service.move_to(&mut host, 1).await;
-    let (first, other) = (service.url(0).await, service.url(1).await);
-    let session = host.http().session().unwrap();
+    let (other, session) = (service.url(1).await, host.http().session().unwrap());
     let (headers, ping) = ([("mcp-session-id", session.as_str())], json!({"method": "ping"}));
     service.wait_until_answered(&other, &headers, &ping).await;
     let call = |id: &str| json!({"id": id, "method": "tools/call", "params": who_is_it()});
-    let mut answered = post(&other, &headers, call("answered")).await;
-    let mut cancelled = post(&other, &headers, call("cancelled")).await;
-    let question = next_event(&mut answered).await;
-    assert_eq!(question["method"], "elicitation/create", "{question}");
-    assert_eq!(next_event(&mut cancelled).await["method"], "elicitation/create");
+    let mut asking = Vec::new();
+    for id in ["first", "second", "third", "cancelled"] {
+        let mut answering = post(&other, &headers, call(id)).await;
+        let question = next_event(&mut answering).await;
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        asking.push((answering, question));
+    }
     service.replicas[0].signal(Signal::SIGCONT);
     service.wait_until_all_are_seen(1, &other, &headers, &ping).await;
     for url in [&other, &service.url(2).await] {
         assert_eq!(ask(url, &headers, &ping).await.status(), 200);
     }
-    let home = service.home_of("a");
-    let reply = json!({"action": "accept", "content": {"name": "n"}});
-    let reply = json!({"id": question["id"], "result": reply});
-    // From one that is not of the session, by way of the one that is.
-    assert_eq!(post(&service.url(2).await, &headers, reply).await.status(), 202);
-    let answer = next_event(&mut answered).await;
-    assert!(answer["result"].to_string().contains("accept"), "{answer}");
+    for (replica, (answering, question)) in asking.iter_mut().take(3).enumerate() {
+        let name = format!("to {replica}");
+        let reply = json!({"action": "accept", "content": {"name": name}});
+        let reply = json!({"id": question["id"], "result": reply});
+        assert_eq!(post(&service.url(replica).await, &headers, reply).await.status(), 202);
+        let answer = next_event(answering).await;
+        assert!(answer["result"].to_string().contains(&name), "{answer}");
+    }
     let cancellation = json!({"requestId": "cancelled"});
     let cancellation = json!({"method": "notifications/cancelled", "params": cancellation});
-    assert_eq!(post(&first, &headers, cancellation).await.status(), 202);
+    assert_eq!(post(&service.url(0).await, &headers, cancellation).await.status(), 202);
+    let home = service.home_of("a");
     service.replicas[home].server_noted("a", "notifications/cancelled").await;
     assert!(echo(&mut host, "still there").await.contains("still there"));
 }

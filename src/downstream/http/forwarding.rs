@@ -106,6 +106,12 @@ pub(super) fn is_forwarded(keys: &SealingKeys, headers: &HeaderMap) -> bool {
     time.is_some_and(|time| now_seconds().abs_diff(time) <= MAX_AGE.as_secs())
 }
 
+/// Returns whether another replica may have forwarded a request with these headers: its mark may
+/// have expired.
+pub(super) fn seems_forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED)
+}
+
 fn mark_of_forwarding(keys: &SealingKeys) -> HeaderValue {
     let sealed = keys.seal(SealUse::Forwarding, b"", &now_seconds().to_be_bytes());
     HeaderValue::try_from(BASE64_URL_SAFE_NO_PAD.encode(sealed)).expect("base64 has no controls")

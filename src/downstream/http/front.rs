@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, Version};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -21,6 +22,10 @@ use crate::{
     wire::Raw,
 };
 
+/// Maximum number of messages that are forwarded while their hosts do not wait. Further ones are
+/// lost.
+const MAX_FORWARDING: usize = 64;
+
 /// The state that all request handlers share.
 pub(super) struct HttpFront {
     pub(super) fleet: Arc<Fleet>,
@@ -33,6 +38,8 @@ pub(super) struct HttpFront {
     /// The pages at which people log in to servers; `None` if they cannot.
     pub(super) person_logins: Option<PersonLogins>,
     pub(super) tasks: TaskTracker,
+    /// The room for messages that are forwarded while their hosts do not wait.
+    pub(super) forwarding: Arc<Semaphore>,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
 }
@@ -52,6 +59,7 @@ impl HttpFront {
             replicas,
             person_logins,
             tasks: TaskTracker::new(),
+            forwarding: Arc::new(Semaphore::new(MAX_FORWARDING)),
             stop: CancellationToken::new(),
         }
     }

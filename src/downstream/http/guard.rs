@@ -21,8 +21,8 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::{
-    paths::PathScope, protected_resource::ProtectedResource, request::refusal, sender::Sender,
-    token_hash::TokenHash,
+    paths::PathScope, protected_resource::ProtectedResource, quotas::Quotas, request::refusal,
+    sender::Sender, token_hash::TokenHash,
 };
 use crate::{
     base::Lock,
@@ -62,6 +62,7 @@ pub(super) type ServerTokens = [(String, Vec<String>)];
 pub(super) struct GuardState {
     pub(super) guard: Guard,
     pub(super) fleet: Arc<Fleet>,
+    pub(super) quotas: Quotas,
     pub(super) refusals: RefusalLog,
 }
 
@@ -250,13 +251,16 @@ pub(super) async fn authorize(
     let server_tokens = state.fleet.tokens_of_servers();
     let tokens = state.fleet.settings().http.access.auth_tokens.clone();
     if let Some(token_hash) = guard.admit(&scope, headers, &tokens, &server_tokens) {
-        request.extensions_mut().insert(Sender { token_hash, person: None });
+        request.extensions_mut().insert(Sender { token_hash, person: None, usage: None });
         return with_cors(next.run(request).await, origin);
     }
     match owner_of_token(guard, &scope, headers, path).await {
         Ok(person) => {
             let token_hash = TokenHash::of_person(&person);
-            request.extensions_mut().insert(Sender { token_hash, person: Some(person) });
+            // The groups may be others than in the last token of the person.
+            let limits = state.fleet.settings().limits_of(&person.groups);
+            let usage = Some(state.quotas.usage(token_hash.user(), limits));
+            request.extensions_mut().insert(Sender { token_hash, person: Some(person), usage });
             with_cors(next.run(request).await, origin)
         }
         Err(refused) => {

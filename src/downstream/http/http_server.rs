@@ -12,6 +12,7 @@ use super::{
     guard::{Guard, GuardState, HttpAccess, RefusalLog},
     listening_socket::ListeningSocket,
     person_login_steps::PersonLogins,
+    quotas::Quotas,
     root_paths::with_servers_at_root,
     routes::router,
 };
@@ -51,11 +52,12 @@ pub(crate) async fn serve(
     let drain_timeout = fleet.settings().http.listening.drain_timeout;
     let address = socket.address()?;
     let guard = Guard::new(access, address);
-    let guard_state =
-        Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
-    if let Some(replicas) = &replicas {
-        fleet.share_quotas(replicas.clone());
-    }
+    let guard_state = Arc::new(GuardState {
+        guard,
+        fleet: fleet.clone(),
+        quotas: Quotas::new(replicas.clone()),
+        refusals: RefusalLog::default(),
+    });
     let front = Arc::new(HttpFront::new(fleet, address, replicas, person_logins));
     let plain = router(&front, guard_state, api);
     let app = if serves_at_root { with_servers_at_root(plain, &front) } else { plain };

@@ -7,30 +7,25 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::{
-    forwarding::{Unanswered, forward},
+    forwarding::{Unanswered, forward, seems_forwarded},
     front::HttpFront,
     legacy::{check_access, deliver, named_session, unknown_session},
-    placement::RequestHead,
+    placement::{RequestHead, answer_elsewhere},
     reopening::ticket_of_other_replica,
     request::PostedMessages,
     session_ticket::SessionTicket,
     sessions::HttpSession,
 };
-use crate::{
-    proxy::Endpoint,
-    store::{Replica, Replicas},
-    wire::Message,
-};
+use crate::{proxy::Endpoint, wire::Message};
 
-/// Maximum time to forward a message.
+/// Maximum time to forward a message to a replica that may have stood in for this one.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Gives each message to the copy of its session that waits for it. Opens no session again, since
-/// nothing would wait for the messages in it.
+/// Gives each message to the copy of its session that waits for it, here or at another replica.
+/// Opens no session again, since nothing would wait for the messages in it.
 ///
 /// # Errors
 /// The response that refuses them.
@@ -40,50 +35,68 @@ pub(super) async fn accept(
     head: &RequestHead,
     posted: PostedMessages,
 ) -> Result<Response, Response> {
-    let PostedMessages { messages, headers, .. } = posted;
-    let id = named_session(&headers)?;
+    let id = named_session(&posted.headers)?;
     let copies = front.sessions.copies(id);
-    let Some(current) = copies.first().cloned() else {
-        ticket_of_other_replica(front, id, endpoint, &head.sender).ok_or_else(unknown_session)?;
-        return Ok(StatusCode::ACCEPTED.into_response());
-    };
-    let current = check_access(front, current, endpoint, &head.sender, &headers)?;
-    let _in_use = current.begin_use();
+    if let Some(copy) = copies.first() {
+        check_access(front, copy, endpoint, &head.sender, &posted.headers)?;
+    }
     let mut unclaimed = Vec::new();
-    for message in messages {
-        match copies.iter().find(|copy| copy.session.awaits(&message)) {
-            Some(copy) => deliver(copy, message, None),
-            None => unclaimed.push(message),
+    for message in &posted.messages {
+        match copies.iter().find(|copy| copy.session.awaits(message)) {
+            Some(copy) => deliver(copy, message.clone(), None),
+            None => unclaimed.push(message.clone()),
         }
     }
-    match &front.replicas {
-        Some(replicas) if !current.is_reopened() => {
-            forward_to_stand_ins(replicas, &current, head, &headers, &unclaimed).await;
+    if unclaimed.is_empty() {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    // A mark that has expired still ends the forwarding.
+    if !seems_forwarded(&posted.headers)
+        && let Some(answer) =
+            answer_elsewhere(front, head, &posted.headers, Some(endpoint), Some(&posted)).await
+    {
+        return Ok(answer);
+    }
+    match copies.first() {
+        None => {
+            ticket_of_other_replica(front, id, endpoint, &head.sender)
+                .ok_or_else(unknown_session)?;
         }
-        _ => unclaimed.into_iter().for_each(|message| deliver(&current, message, None)),
+        Some(session) if front.replicas.is_some() && !session.is_reopened() => {
+            forward_to_stand_ins(front, session, head, &posted.headers, unclaimed);
+        }
+        Some(session) => {
+            unclaimed.into_iter().for_each(|message| deliver(session, message, None));
+        }
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// Forwards messages to the replicas that may have stood in for this one, and may complete what the
-/// messages are about. They drop what nothing waits for.
-async fn forward_to_stand_ins(
-    replicas: &Replicas,
+/// messages are about. They drop what nothing waits for. Returns at once, since they may hang.
+fn forward_to_stand_ins(
+    front: &Arc<HttpFront>,
     session: &HttpSession,
     head: &RequestHead,
     headers: &HeaderMap,
-    messages: &[Message],
+    messages: Vec<Message>,
 ) {
+    let Some(replicas) = &front.replicas else { return };
     let ticket = SessionTicket::open(replicas.keys(), session.token_hash, &session.id);
     let Some(ticket) = ticket else { return };
     for message in messages {
-        let forward_to = async |replica: Arc<Replica>| {
+        for replica in replicas.stand_ins(ticket.key.as_bytes()) {
+            let Ok(slot) = front.forwarding.clone().try_acquire_owned() else { return };
+            let replicas = replicas.clone();
             let request = head.received(headers, message.to_bytes());
-            let forwarded = timeout(FORWARD_TIMEOUT, forward(replicas.keys(), &replica, request));
-            if let Ok(Err(Unanswered::NotReached)) = forwarded.await {
-                replicas.note_unreachable(&replica);
-            }
-        };
-        join_all(replicas.stand_ins(ticket.key.as_bytes()).into_iter().map(forward_to)).await;
+            front.tasks.spawn(async move {
+                let _slot = slot;
+                let forwarding = forward(replicas.keys(), &replica, request);
+                if let Ok(Err(Unanswered::NotReached)) = timeout(FORWARD_TIMEOUT, forwarding).await
+                {
+                    replicas.note_unreachable(&replica);
+                }
+            });
+        }
     }
 }

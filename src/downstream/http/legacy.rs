@@ -83,7 +83,7 @@ async fn open(
         endpoint.clone(),
         front.is_from_this_machine(&posted.headers, posted.version),
     )
-    .with_sender(sender.user(), sender.person.clone());
+    .with_sender(sender.user(), sender.person.clone(), sender.usage.clone());
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
     let session = HttpSession::new(
         SessionNumbers::of_new(id),
@@ -116,7 +116,9 @@ fn find_session(
 ) -> Result<Arc<HttpSession>, Response> {
     let id = named_session(headers)?;
     let known = front.sessions.find(id).or_else(|| reopen(front, id, endpoint, sender));
-    check_access(front, known.ok_or_else(unknown_session)?, endpoint, sender, headers)
+    let session = known.ok_or_else(unknown_session)?;
+    check_access(front, &session, endpoint, sender, headers)?;
+    Ok(session)
 }
 
 /// Returns the id of the session that a request names.
@@ -137,18 +139,18 @@ pub(super) fn unknown_session() -> Response {
     respond_with(StatusCode::NOT_FOUND, None, error)
 }
 
-/// Checks that a request may use the session that it names, and returns it.
+/// Checks that a request may use the session that it names.
 ///
 /// # Errors
 /// The response that refuses the request.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 pub(super) fn check_access(
     front: &HttpFront,
-    session: Arc<HttpSession>,
+    session: &HttpSession,
     endpoint: &Endpoint,
     sender: &Sender,
     headers: &HeaderMap,
-) -> Result<Arc<HttpSession>, Response> {
+) -> Result<(), Response> {
     // A host with another token or endpoint must not learn that the session exists.
     let has_access = session.token_hash == sender.token_hash
         && session.endpoint.has_same_path(endpoint)
@@ -164,7 +166,7 @@ pub(super) fn check_access(
             let message = format!("unsupported MCP-Protocol-Version {version:?}");
             Err(refusal(StatusCode::BAD_REQUEST, None, &message))
         }
-        _ => Ok(session),
+        _ => Ok(()),
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn open(front: &Arc<HttpFront>, endpoint: Endpoint, request: &Request
         endpoint.clone(),
         front.is_from_this_machine(request.headers(), request.version()),
     )
-    .with_sender(sender.user(), sender.person.clone());
+    .with_sender(sender.user(), sender.person.clone(), sender.usage.clone());
     // The session ends with its stream, and cannot be opened again.
     let id = front.new_session_id(sender.token_hash, &endpoint, None, false);
     let session = HttpSession::new(
@@ -117,7 +117,8 @@ pub(super) async fn message(
         Err(refused) => return refused,
     };
     if !front.is_forwarded(&posted.headers)
-        && let Err(refused) = spend(&front, &sender, &posted)
+        && let Some(usage) = &sender.usage
+        && let Err(refused) = spend(usage, &posted)
     {
         return refused;
     }

@@ -27,6 +27,7 @@ mod placement;
 mod post_response;
 mod principals;
 mod protected_resource;
+mod quotas;
 mod reopening;
 mod request;
 mod root_paths;

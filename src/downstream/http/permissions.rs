@@ -16,7 +16,7 @@ use crate::{
     config::{PermittedProfiles, ProfileName},
     identity::Person,
     protocol::method,
-    proxy::{Amount, Endpoint, EndpointChoice},
+    proxy::{Amount, Endpoint, EndpointChoice, Usage},
     wire::Message,
 };
 
@@ -65,9 +65,8 @@ pub(super) fn may_use_server(front: &HttpFront, person: &Person, server: &str) -
     }
 }
 
-/// Counts the bytes of an answer to a person while it is sent.
-pub(super) fn count_answer(front: &HttpFront, sender: &Sender, body: Body) -> Body {
-    let usage = front.fleet.usage_of(sender.user());
+/// Counts the bytes of an answer while it is sent.
+pub(super) fn count_answer(usage: Usage, body: Body) -> Body {
     Body::from_stream(body.into_data_stream().inspect(move |part| {
         if let Ok(part) = part {
             usage.count_answered(part.len());
@@ -76,20 +75,18 @@ pub(super) fn count_answer(front: &HttpFront, sender: &Sender, body: Body) -> Bo
 }
 
 /// Counts the calls of tools and the bytes of a person's request.
+///
+/// # Errors
+/// The response that says which limit is reached.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-pub(super) fn spend(
-    front: &HttpFront,
-    sender: &Sender,
-    posted: &PostedMessages,
-) -> Result<(), Response> {
-    let Some(person) = &sender.person else { return Ok(()) };
+pub(super) fn spend(usage: &Usage, posted: &PostedMessages) -> Result<(), Response> {
     let is_call = |message: &&Message| match message {
         Message::Request(request) => request.method == method::TOOLS_CALL,
         Message::Notification(_) | Message::Response(_) => false,
     };
     let calls = posted.messages.iter().filter(is_call).count();
     let amount = Amount { calls, bytes: posted.body.len() };
-    front.fleet.spend(sender.user(), person, amount).map_err(|exceeded| {
+    usage.spend(amount).map_err(|exceeded| {
         let id = posted.messages.iter().find_map(|message| match message {
             Message::Request(request) => Some(&request.id),
             Message::Notification(_) | Message::Response(_) => None,

@@ -114,6 +114,7 @@ impl Principals {
             principal: known.principal,
             user: sender.user(),
             person: sender.person.clone(),
+            usage: sender.usage.clone(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: true,

@@ -53,8 +53,11 @@ pub(super) fn reopen(
     let ticket = ticket_of_other_replica(front, id, endpoint, sender)?;
     let params = Raw::parse(Bytes::from(ticket.params?)).ok()?;
     // A service of several replicas has no user at its machines.
-    let identity = HostIdentity::of_single_session(endpoint.clone(), false)
-        .with_sender(sender.user(), sender.person.clone());
+    let identity = HostIdentity::of_single_session(endpoint.clone(), false).with_sender(
+        sender.user(),
+        sender.person.clone(),
+        sender.usage.clone(),
+    );
     // The host may still answer questions of the other replica, which must not be taken for answers
     // to questions of this one.
     let last_id = u64::from(fastrand::u32(..)) << 16;

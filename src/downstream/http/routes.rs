@@ -195,31 +195,35 @@ async fn answer_posted(
     head: &RequestHead,
     posted: PostedMessages,
 ) -> Response {
-    let is_counted = head.sender.person.is_some() && !front.is_forwarded(&posted.headers);
-    if is_counted && let Err(refused) = spend(front, &head.sender, &posted) {
+    let usage = head.sender.usage.clone().filter(|_| !front.is_forwarded(&posted.headers));
+    if let Some(usage) = &usage
+        && let Err(refused) = spend(usage, &posted)
+    {
         return refused;
     }
-    let answer = match answer_elsewhere(
-        front,
-        head,
-        &posted.headers,
-        Some(&endpoint),
-        Some(&posted),
-    )
-    .await
-    {
-        Some(answer) => answer,
-        None if posted.is_modern() => modern::post(front, endpoint, &head.sender, posted).await,
-        None if posted.are_about_calls_in_flight() => {
-            let accepted = in_flight_messages::accept(front, &endpoint, head, posted).await;
-            accepted.unwrap_or_else(|refused| refused)
-        }
-        None => legacy::post(front, endpoint, &head.sender, posted).await,
-    };
-    if is_counted {
-        return answer.map(|body| count_answer(front, &head.sender, body));
+    let answer = answer_messages(front, endpoint, head, posted).await;
+    match usage {
+        Some(usage) => answer.map(|body| count_answer(usage, body)),
+        None => answer,
     }
-    answer
+}
+
+async fn answer_messages(
+    front: &Arc<HttpFront>,
+    endpoint: Endpoint,
+    head: &RequestHead,
+    posted: PostedMessages,
+) -> Response {
+    let is_modern = posted.is_modern();
+    if !is_modern && posted.are_about_calls_in_flight() {
+        let accepted = in_flight_messages::accept(front, &endpoint, head, posted).await;
+        return accepted.unwrap_or_else(|refused| refused);
+    }
+    match answer_elsewhere(front, head, &posted.headers, Some(&endpoint), Some(&posted)).await {
+        Some(answer) => answer,
+        None if is_modern => modern::post(front, endpoint, &head.sender, posted).await,
+        None => legacy::post(front, endpoint, &head.sender, posted).await,
+    }
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::extract::Request;
 
 use super::token_hash::TokenHash;
-use crate::{identity::Person, proxy::User};
+use crate::{
+    identity::Person,
+    proxy::{Usage, User},
+};
 
 /// The sender of a request, as far as its token tells. The guard attaches it to the request.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +16,8 @@ pub(super) struct Sender {
     pub(super) token_hash: TokenHash,
     /// `None` without a token, or with one that says nothing of its owner.
     pub(super) person: Option<Arc<Person>>,
+    /// The use by the person.
+    pub(super) usage: Option<Usage>,
 }
 
 impl Sender {

@@ -324,7 +324,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Returns the session of an id, and those of the same id that go on at another replica and have
+    /// Returns the session of an id, and those of this id that go on at another replica and have
     /// requests in flight here.
     pub(super) fn copies(&self, id: &str) -> Vec<Arc<HttpSession>> {
         let leaving: Vec<_> = self.leaving.lock().iter().filter_map(Weak::upgrade).collect();
