@@ -111,6 +111,8 @@ pub fn config_with(settings: &Value, servers: &[(String, Value)]) -> PathBuf {
     let servers: serde_json::Map<_, _> = servers.iter().cloned().collect();
     let mut config = settings.clone();
     config["idleTimeout"] = json!("200ms");
+    // Relays pass on every result as it is.
+    config["maxResultBytes"] = json!(0);
     config["mcpServers"] = json!(servers);
     let text = config.to_string();
     let name = format!("dormouse-bench-{}-{}.json", std::process::id(), text.len());

@@ -175,8 +175,8 @@ impl HttpClient {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "bench", "version": "1"}});
         let headers = self.exchange("initialize", &hello.to_string());
-        if let Some(id) = headers.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")) {
-            self.head.push_str(&format!("mcp-session-id: {}\r\n", id.trim()));
+        if let Some(id) = value_of("mcp-session-id", &headers) {
+            self.head.push_str(&format!("mcp-session-id: {id}\r\n"));
         }
         // dormouse lists the upstream's tool with the server's name as a prefix.
         self.exchange("tools/list", "{}");
@@ -254,13 +254,18 @@ impl HttpClient {
         while !headers.ends_with("\r\n\r\n") {
             assert!(stream.read_line(&mut headers).expect("text") > 0, "the contender hung up");
         }
-        headers.make_ascii_lowercase();
-        let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length = length.expect("a length").trim().parse().expect("a number");
+        let length = value_of("content-length", &headers).expect("a length");
+        let length = length.parse().expect("a number");
         self.body.resize(length, 0);
         stream.read_exact(&mut self.body).expect("a whole answer");
         headers
     }
+}
+
+/// Returns the value of a header.
+fn value_of<'a>(name: &str, headers: &'a str) -> Option<&'a str> {
+    let mut headers = headers.lines().filter_map(|line| line.split_once(": "));
+    headers.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
 impl Drop for HttpClient {
