@@ -277,6 +277,7 @@ async fn calls_to_unchanged_servers_survive_reloads() {
     }
     assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), failed[0]);
     assert_eq!((host.started("a").len(), host.started("b").len()), (1, 1));
+    // A slow machine reads several changes at once.
     let reloads = host.reloads().len();
-    assert!(reloads > 20, "{reloads} reloads");
+    assert!(reloads >= 5, "{reloads} reloads");
 }
