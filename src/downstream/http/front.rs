@@ -22,9 +22,9 @@ use crate::{
     wire::Raw,
 };
 
-/// Maximum number of messages that are forwarded while their hosts do not wait. Further ones are
-/// lost.
-const MAX_FORWARDING: usize = 64;
+/// Maximum size of all messages that are being forwarded while their hosts do not wait, in KiB.
+/// Further ones are lost.
+const MAX_FORWARDING_KIB: usize = 64 * 1024;
 
 /// The state that all request handlers share.
 pub(super) struct HttpFront {
@@ -38,7 +38,8 @@ pub(super) struct HttpFront {
     /// The pages at which people log in to servers; `None` if they cannot.
     pub(super) person_logins: Option<PersonLogins>,
     pub(super) tasks: TaskTracker,
-    /// The room for messages that are forwarded while their hosts do not wait.
+    /// The room for messages that are forwarded while their hosts do not wait: a permit for each
+    /// KiB.
     pub(super) forwarding: Arc<Semaphore>,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
@@ -59,7 +60,7 @@ impl HttpFront {
             replicas,
             person_logins,
             tasks: TaskTracker::new(),
-            forwarding: Arc::new(Semaphore::new(MAX_FORWARDING)),
+            forwarding: Arc::new(Semaphore::new(MAX_FORWARDING_KIB)),
             stop: CancellationToken::new(),
         }
     }

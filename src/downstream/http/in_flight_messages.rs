@@ -40,6 +40,8 @@ pub(super) async fn accept(
     if let Some(copy) = copies.first() {
         check_access(front, copy, endpoint, &head.sender, &posted.headers)?;
     }
+    // A session whose host sends something does not expire.
+    let _in_use = copies.first().map(HttpSession::begin_use);
     let mut unclaimed = Vec::new();
     for message in &posted.messages {
         match copies.iter().find(|copy| copy.session.awaits(message)) {
@@ -66,7 +68,9 @@ pub(super) async fn accept(
             forward_to_stand_ins(front, session, head, &posted.headers, unclaimed);
         }
         Some(session) => {
-            unclaimed.into_iter().for_each(|message| deliver(session, message, None));
+            for message in unclaimed {
+                deliver(session, message, None);
+            }
         }
     }
     Ok(StatusCode::ACCEPTED.into_response())
@@ -85,12 +89,14 @@ fn forward_to_stand_ins(
     let ticket = SessionTicket::open(replicas.keys(), session.token_hash, &session.id);
     let Some(ticket) = ticket else { return };
     for message in messages {
+        let body = message.to_bytes();
+        let size = u32::try_from(body.len() / 1024 + 1).unwrap_or(u32::MAX);
         for replica in replicas.stand_ins(ticket.key.as_bytes()) {
-            let Ok(slot) = front.forwarding.clone().try_acquire_owned() else { return };
+            let Ok(room) = front.forwarding.clone().try_acquire_many_owned(size) else { break };
             let replicas = replicas.clone();
-            let request = head.received(headers, message.to_bytes());
+            let request = head.received(headers, body.clone());
             front.tasks.spawn(async move {
-                let _slot = slot;
+                let _room = room;
                 let forwarding = forward(replicas.keys(), &replica, request);
                 if let Ok(Err(Unanswered::NotReached)) = timeout(FORWARD_TIMEOUT, forwarding).await
                 {
