@@ -82,4 +82,4 @@ pub(crate) use remembered_loads::RememberedLoads;
 pub(crate) use rule_writer::{RuleNotWritten, RuleWriter};
 pub(crate) use running_script::RunningScript;
 pub(crate) use span::Span;
-pub(crate) use usage::{Amount, Usage};
+pub(crate) use usage::{Amount, Usage, UsageAccount};

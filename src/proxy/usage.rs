@@ -1,4 +1,4 @@
-//! What one person uses of a service, within the limits of the person's groups.
+//! The use of a service by one person, within the limits of the person's groups.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,23 +10,35 @@ use crate::{
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// The use by one person. Cheap to clone. Minutes and days are those of UTC.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Usage(Arc<Lock<PersonalQuota>>);
+/// The use by one person, with the limits of one token. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Usage {
+    limits: SharedLimits,
+    account: UsageAccount,
+}
 
-/// What one person may spend, and has spent.
-#[derive(Debug, Default)]
-struct PersonalQuota {
+/// Limits that replicas divide.
+#[derive(Clone, Copy, Debug, Default)]
+struct SharedLimits {
     limits: UsageLimits,
-    /// The number of replicas that divide the limits.
     replicas: usize,
+}
+
+/// The use by one person with all tokens. Cheap to clone. Minutes and days are those of UTC.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UsageAccount(Arc<Lock<Spending>>);
+
+#[derive(Debug, Default)]
+struct Spending {
+    /// The limits of the last token.
+    last_limits: SharedLimits,
     /// Calls of this minute.
     calls: Spent,
     /// Bytes of this day.
     bytes: Spent,
 }
 
-/// What a request spends.
+/// The cost of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amount {
     /// Calls of tools.
@@ -53,52 +65,75 @@ pub(crate) struct QuotaExceeded {
     pub(crate) wait: Duration,
 }
 
-impl Usage {
-    /// Has limits hold from now on, divided among this number of replicas.
-    pub(crate) fn set_limits(&self, limits: UsageLimits, replicas: usize) {
-        let mut quota = self.0.lock();
-        (quota.limits, quota.replicas) = (limits, replicas);
+impl UsageAccount {
+    /// Returns the use with a token that has these limits, which this number of replicas divide.
+    pub(crate) fn with_limits(&self, limits: UsageLimits, replicas: usize) -> Usage {
+        let limits = SharedLimits { limits, replicas };
+        self.0.lock().last_limits = limits;
+        Usage { limits, account: self.clone() }
     }
 
+    /// Returns whether nothing would be lost without it: nobody has it, and nothing was spent today.
+    pub(crate) fn is_over(&self) -> bool {
+        let today = since_1970().as_secs() / DAY.as_secs();
+        Arc::strong_count(&self.0) == 1 && self.0.lock().bytes.period != today
+    }
+}
+
+impl Usage {
     /// Counts what a request spends.
     ///
     /// # Errors
     /// The limit that is reached. Nothing is counted then.
-    pub(crate) fn spend(&self, Amount { calls, bytes }: Amount) -> Result<(), QuotaExceeded> {
-        let now = since_1970();
-        let mut quota = self.0.lock();
-        let (limits, replicas) = (quota.limits, quota.replicas.max(1));
-        let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(replicas));
-        let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(replicas));
-        quota.calls.begin(now, MINUTE);
-        quota.bytes.begin(now, DAY);
-        let exceeded = |limit: String, period: Duration| {
-            let into = now.as_secs() % period.as_secs();
-            QuotaExceeded { limit, wait: Duration::from_secs(period.as_secs() - into) }
-        };
-        if calls > 0 && calls_allowed.is_some_and(|allowed| quota.calls.amount + calls > allowed) {
-            let limit = limits.calls_per_minute.unwrap_or_default();
-            return Err(exceeded(format!("{limit} calls per minute"), MINUTE));
-        }
-        if bytes_allowed.is_some_and(|allowed| quota.bytes.amount + bytes > allowed) {
-            let limit = limits.bytes_per_day.unwrap_or_default();
-            return Err(exceeded(format!("{limit} bytes per day"), DAY));
-        }
-        quota.calls.amount += calls;
-        quota.bytes.amount += bytes;
-        Ok(())
+    pub(crate) fn spend(&self, amount: Amount) -> Result<(), QuotaExceeded> {
+        self.account.0.lock().spend(self.limits, amount)
+    }
+
+    /// Counts the call of a script. Its session may be older than the last token, whose limits hold.
+    ///
+    /// # Errors
+    /// The limit that is reached. Nothing is counted then.
+    pub(crate) fn spend_call(&self) -> Result<(), QuotaExceeded> {
+        let mut spending = self.account.0.lock();
+        let limits = spending.last_limits;
+        spending.spend(limits, Amount { calls: 1, bytes: 0 })
     }
 
     /// Counts bytes of an answer.
     pub(crate) fn count_answered(&self, bytes: usize) {
-        let mut quota = self.0.lock();
-        quota.bytes.begin(since_1970(), DAY);
-        quota.bytes.amount += bytes;
+        let mut spending = self.account.0.lock();
+        spending.bytes.begin(since_1970(), DAY);
+        spending.bytes.amount += bytes;
     }
+}
 
-    /// Returns whether the person has spent something today.
-    pub(crate) fn is_of_today(&self) -> bool {
-        self.0.lock().bytes.period == since_1970().as_secs() / DAY.as_secs()
+impl Spending {
+    fn spend(
+        &mut self,
+        SharedLimits { limits, replicas }: SharedLimits,
+        Amount { calls, bytes }: Amount,
+    ) -> Result<(), QuotaExceeded> {
+        let now = since_1970();
+        let replicas = replicas.max(1);
+        let calls_allowed = limits.calls_per_minute.map(|limit| limit.div_ceil(replicas));
+        let bytes_allowed = limits.bytes_per_day.map(|limit| limit.div_ceil(replicas));
+        self.calls.begin(now, MINUTE);
+        self.bytes.begin(now, DAY);
+        let exceeded = |limit: String, period: Duration| {
+            let into = now.as_secs() % period.as_secs();
+            QuotaExceeded { limit, wait: Duration::from_secs(period.as_secs() - into) }
+        };
+        if calls > 0 && calls_allowed.is_some_and(|allowed| self.calls.amount + calls > allowed) {
+            let limit = limits.calls_per_minute.unwrap_or_default();
+            return Err(exceeded(format!("{limit} calls per minute"), MINUTE));
+        }
+        if bytes_allowed.is_some_and(|allowed| self.bytes.amount + bytes > allowed) {
+            let limit = limits.bytes_per_day.unwrap_or_default();
+            return Err(exceeded(format!("{limit} bytes per day"), DAY));
+        }
+        self.calls.amount += calls;
+        self.bytes.amount += bytes;
+        Ok(())
     }
 }
 
@@ -119,9 +154,8 @@ mod tests {
     fn usage(calls: usize, bytes: usize, replicas: usize) -> Usage {
         let limit = |number| Some(number).filter(|number| *number > 0);
         let (calls_per_minute, bytes_per_day) = (limit(calls), limit(bytes));
-        let usage = Usage::default();
-        usage.set_limits(UsageLimits { calls_per_minute, bytes_per_day }, replicas);
-        usage
+        let limits = UsageLimits { calls_per_minute, bytes_per_day };
+        UsageAccount::default().with_limits(limits, replicas)
     }
 
     #[test]
@@ -133,8 +167,9 @@ mod tests {
         assert!(exceeded.wait <= DAY && exceeded.to_string().contains("100 bytes per day"));
         assert_eq!(spend(1, 40), Ok(()));
         assert!(spend(0, 1).is_err());
-        ada.set_limits(UsageLimits::default(), 1);
-        assert_eq!(spend(1, 1000), Ok(()));
+        let generous = ada.account.with_limits(UsageLimits::default(), 1);
+        assert_eq!(generous.spend(Amount { calls: 1, bytes: 1000 }), Ok(()));
+        assert!(spend(0, 1).is_err() && ada.spend_call().is_ok(), "the last limits");
     }
 
     #[test]

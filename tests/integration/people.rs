@@ -235,23 +235,28 @@ async fn calls_beyond_the_limit_of_a_group_are_refused_until_the_next_minute() {
 #[tokio::test]
 async fn calls_of_a_script_beyond_the_limit_of_its_last_token_fail() {
     let provider = IdentityProvider::start().await;
-    let program = service(&provider, &json!({"few": {"callsPerMinute": 3}, "many": {}}));
+    let program = service(&provider, &json!({"few": {"callsPerMinute": 6}, "many": {}}));
     let token = |groups: &[&str]| provider.token(&json!({"scope": "mcp", "groups": groups}));
     let mut host = host(&program, "/mcp", &token(&["many"])).await;
     host.initialize(json!({})).await;
     let code = "try {
-            for (let at = 0; at < 8; at++) await mcp.a.echo({ at });
+            for (let at = 0; at < input.calls; at++) await mcp.a.echo({ at });
             return 'all';
         } catch (error) { return error.message }";
-    let script = json!({"name": "run_script", "arguments": {"code": code}});
-    assert_eq!(text_of(&host.request("tools/call", script.clone()).await), "all");
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": script});
+    let script = |calls: u32| {
+        let arguments = json!({"code": code, "input": {"calls": calls}});
+        json!({"name": "run_script", "arguments": arguments})
+    };
+    assert_eq!(text_of(&host.request("tools/call", script(2)).await), "all");
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": script(20)});
     let asked = http_client().post(program.url("/mcp").await).bearer_auth(token(&["few"]));
     let asked = asked.header("mcp-session-id", host.http().session().unwrap());
     let asked = asked.header("content-type", "application/json").body(message.to_string());
-    let answer = asked.send().await.unwrap().text().await.unwrap();
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.status(), 200, "the script runs");
+    let answer = answer.text().await.unwrap();
     assert!(
-        answer.contains("the limit of 3 calls per minute is reached; try again in"),
+        answer.contains("the limit of 6 calls per minute is reached; try again in"),
         "{answer}"
     );
 }

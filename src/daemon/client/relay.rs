@@ -97,6 +97,7 @@ struct Relay<R> {
     failures: u32,
     /// The threads that carry the last answers of daemons that are ending.
     leaving: Vec<JoinHandle<()>>,
+    /// Gives back pages after the start with each daemon.
     #[cfg(target_os = "linux")]
     pages: FilePages,
 }

@@ -22,8 +22,8 @@ use crate::{
     wire::Raw,
 };
 
-/// Maximum size of all messages that are being forwarded while their hosts do not wait, in KiB.
-/// Further ones are lost.
+/// Maximum size of all POSTs that are being forwarded while their hosts do not wait, in KiB. Further
+/// ones are lost.
 const MAX_FORWARDING_KIB: usize = 64 * 1024;
 
 /// The state that all request handlers share.
@@ -38,9 +38,8 @@ pub(super) struct HttpFront {
     /// The pages at which people log in to servers; `None` if they cannot.
     pub(super) person_logins: Option<PersonLogins>,
     pub(super) tasks: TaskTracker,
-    /// The room for messages that are forwarded while their hosts do not wait: a permit for each
-    /// KiB.
-    pub(super) forwarding: Arc<Semaphore>,
+    /// The room for POSTs that are forwarded while their hosts do not wait: a permit for each KiB.
+    pub(super) room_for_forwarding: Arc<Semaphore>,
     /// Ends the streams that hosts keep open without a limit.
     pub(super) stop: CancellationToken,
 }
@@ -60,7 +59,7 @@ impl HttpFront {
             replicas,
             person_logins,
             tasks: TaskTracker::new(),
-            forwarding: Arc::new(Semaphore::new(MAX_FORWARDING_KIB)),
+            room_for_forwarding: Arc::new(Semaphore::new(MAX_FORWARDING_KIB)),
             stop: CancellationToken::new(),
         }
     }

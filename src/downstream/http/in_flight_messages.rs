@@ -4,13 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     response::{IntoResponse as _, Response},
 };
+use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 
 use super::{
-    forwarding::{Unanswered, forward, seems_forwarded},
+    forwarding::{forward, seems_forwarded},
     front::HttpFront,
     legacy::{check_access, deliver, named_session, unknown_session},
     placement::{RequestHead, answer_elsewhere},
@@ -23,6 +24,8 @@ use crate::{proxy::Endpoint, wire::Message};
 
 /// Maximum time to forward a message to a replica that may have stood in for this one.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(3);
+/// Minimum size that a forwarded POST counts for, in bytes. It has headers and a connection too.
+const MIN_SIZE: usize = 1024 * 1024;
 
 /// Gives each message to the copy of its session that waits for it, here or at another replica.
 /// Opens no session again, since nothing would wait for the messages in it.
@@ -35,27 +38,30 @@ pub(super) async fn accept(
     head: &RequestHead,
     posted: PostedMessages,
 ) -> Result<Response, Response> {
-    let id = named_session(&posted.headers)?;
+    let headers = posted.headers.clone();
+    let id = named_session(&headers)?;
     let copies = front.sessions.copies(id);
     if let Some(copy) = copies.first() {
-        check_access(front, copy, endpoint, &head.sender, &posted.headers)?;
+        check_access(front, copy, endpoint, &head.sender, &headers)?;
     }
     // A session whose host sends something does not expire.
     let _in_use = copies.first().map(HttpSession::begin_use);
     let mut unclaimed = Vec::new();
-    for message in &posted.messages {
-        match copies.iter().find(|copy| copy.session.awaits(message)) {
-            Some(copy) => deliver(copy, message.clone(), None),
-            None => unclaimed.push(message.clone()),
+    for message in posted.messages {
+        match copies.iter().find(|copy| copy.session.awaits(&message)) {
+            Some(copy) => deliver(copy, message, None),
+            None => unclaimed.push(message),
         }
     }
     if unclaimed.is_empty() {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
+    let body = body_of(&unclaimed);
+    let unclaimed = PostedMessages { messages: unclaimed, body, ..posted };
     // A mark that has expired still ends the forwarding.
-    if !seems_forwarded(&posted.headers)
+    if !seems_forwarded(&headers)
         && let Some(answer) =
-            answer_elsewhere(front, head, &posted.headers, Some(endpoint), Some(&posted)).await
+            answer_elsewhere(front, head, &headers, Some(endpoint), Some(&unclaimed)).await
     {
         return Ok(answer);
     }
@@ -65,10 +71,10 @@ pub(super) async fn accept(
                 .ok_or_else(unknown_session)?;
         }
         Some(session) if front.replicas.is_some() && !session.is_reopened() => {
-            forward_to_stand_ins(front, session, head, &posted.headers, unclaimed);
+            forward_to_stand_ins(front, session, head, &unclaimed);
         }
         Some(session) => {
-            for message in unclaimed {
+            for message in unclaimed.messages {
                 deliver(session, message, None);
             }
         }
@@ -82,27 +88,36 @@ fn forward_to_stand_ins(
     front: &Arc<HttpFront>,
     session: &HttpSession,
     head: &RequestHead,
-    headers: &HeaderMap,
-    messages: Vec<Message>,
+    posted: &PostedMessages,
 ) {
     let Some(replicas) = &front.replicas else { return };
     let ticket = SessionTicket::open(replicas.keys(), session.token_hash, &session.id);
     let Some(ticket) = ticket else { return };
-    for message in messages {
-        let body = message.to_bytes();
-        let size = u32::try_from(body.len() / 1024 + 1).unwrap_or(u32::MAX);
-        for replica in replicas.stand_ins(ticket.key.as_bytes()) {
-            let Ok(room) = front.forwarding.clone().try_acquire_many_owned(size) else { break };
-            let replicas = replicas.clone();
-            let request = head.received(headers, body.clone());
-            front.tasks.spawn(async move {
-                let _room = room;
-                let forwarding = forward(replicas.keys(), &replica, request);
-                if let Ok(Err(Unanswered::NotReached)) = timeout(FORWARD_TIMEOUT, forwarding).await
-                {
-                    replicas.note_unreachable(&replica);
-                }
-            });
-        }
+    let size = posted.body.len().max(MIN_SIZE).div_ceil(1024);
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    for replica in replicas.stand_ins(ticket.key.as_bytes()) {
+        let room = front.room_for_forwarding.clone().try_acquire_many_owned(size);
+        let Ok(room) = room else { return };
+        let replicas = replicas.clone();
+        let request = head.received(&posted.headers, posted.body.clone());
+        front.tasks.spawn(async move {
+            let _room = room;
+            // What is lost is logged.
+            let _ = timeout(FORWARD_TIMEOUT, forward(replicas.keys(), &replica, request)).await;
+        });
     }
+}
+
+/// Returns the body of a POST with these messages.
+fn body_of(messages: &[Message]) -> Bytes {
+    if let [message] = messages {
+        return message.to_bytes();
+    }
+    let mut body = BytesMut::from("[");
+    for (at, message) in messages.iter().enumerate() {
+        body.extend_from_slice(if at == 0 { b"" } else { b"," });
+        body.extend_from_slice(&message.to_bytes());
+    }
+    body.extend_from_slice(b"]");
+    body.freeze()
 }

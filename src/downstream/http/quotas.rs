@@ -1,11 +1,11 @@
-//! What the people of a service use, by their users.
+//! The use of a service by its people.
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     base::Lock,
     config::UsageLimits,
-    proxy::{Usage, User},
+    proxy::{Usage, UsageAccount, User},
     store::Replicas,
 };
 
@@ -14,7 +14,7 @@ const MAX_PEOPLE: usize = 100_000;
 
 /// The use by all people.
 pub(super) struct Quotas {
-    by_user: Lock<HashMap<User, Usage>>,
+    by_user: Lock<HashMap<User, UsageAccount>>,
     /// The replicas that divide the limits among them, of which this process is one.
     replicas: Option<Arc<Replicas>>,
 }
@@ -24,17 +24,13 @@ impl Quotas {
         Self { by_user: Lock::default(), replicas }
     }
 
-    /// Returns the use by a person, for whom these limits hold from now on.
+    /// Returns the use by a person whose token has these limits.
     pub(super) fn usage(&self, user: User, limits: UsageLimits) -> Usage {
-        let usage = {
-            let mut all = self.by_user.lock();
-            if all.len() >= MAX_PEOPLE && !all.contains_key(&user) {
-                all.retain(|_, usage| usage.is_of_today());
-            }
-            all.entry(user).or_default().clone()
-        };
         let replicas = self.replicas.as_ref().map_or(1, |replicas| replicas.count());
-        usage.set_limits(limits, replicas);
-        usage
+        let mut all = self.by_user.lock();
+        if all.len() >= MAX_PEOPLE && !all.contains_key(&user) {
+            all.retain(|_, account| !account.is_over());
+        }
+        all.entry(user).or_default().with_limits(limits, replicas)
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 /// All lists of a host.
 const ALL_LISTS: Changes = Changes { tools: true, resources: true, prompts: true };
 
-/// What a host is told whose session goes on at another replica.
+/// The message to a host whose session goes on at another replica.
 const LOST_WITH_REPLICA: &str = "the process that served this session has ended, and another one \
     continues it. These are lost: requests in flight, subscriptions to resources, results above 1 \
     MiB that were cut, and the state of servers that ran for this session alone";

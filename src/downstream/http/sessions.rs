@@ -317,8 +317,9 @@ impl Sessions {
 
     /// Removes a session that goes on at another replica. It is still ended with all others.
     pub(super) fn hand_over(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let session = self.remove(id)?;
+        // Under the lock, so that the session is always found.
         let mut leaving = self.leaving.lock();
+        let session = self.remove(id)?;
         leaving.retain(|left| left.strong_count() > 0);
         leaving.push(Arc::downgrade(&session));
         Some(session)
@@ -327,9 +328,10 @@ impl Sessions {
     /// Returns the session of an id, and those of this id that go on at another replica and have
     /// requests in flight here.
     pub(super) fn copies(&self, id: &str) -> Vec<Arc<HttpSession>> {
+        let current = self.find(id);
         let leaving: Vec<_> = self.leaving.lock().iter().filter_map(Weak::upgrade).collect();
         let leaving = leaving.into_iter().filter(|session| session.id == id);
-        self.find(id).into_iter().chain(leaving).collect()
+        current.into_iter().chain(leaving).collect()
     }
 
     /// Returns the time after which an unused session expires; zero for never.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::Limits,
     protocol::error,
-    proxy::{Amount, Caller, Fleet, RunningScript, asking::HostQuestion},
+    proxy::{Caller, Fleet, RunningScript, asking::HostQuestion},
     script::{Bounds, FromWorker, Request, Run, ToWorker, WorkerError, WorkerProcess},
     surface::{ArgumentProblems, WantedScript},
     wire::{Outcome, Raw},
@@ -182,9 +182,9 @@ impl ScriptRun {
             let message = format!("a script can make at most {} calls", self.max_calls);
             return self.answer(&ToWorker::Refusal { id, message });
         }
-        let usage = caller.host.usage();
-        let spent = usage.map_or(Ok(()), |usage| usage.spend(Amount { calls: 1, bytes: 0 }));
-        if let Err(exceeded) = spent {
+        if let Some(usage) = caller.host.usage()
+            && let Err(exceeded) = usage.spend_call()
+        {
             return self.answer(&ToWorker::Refusal { id, message: exceeded.to_string() });
         }
         let call = ScriptCall::new(fleet, caller, (id, request), self.record.calls());
