@@ -73,7 +73,7 @@ impl UsageAccount {
         Usage { limits, account: self.clone() }
     }
 
-    /// Returns whether nothing would be lost without it: nobody has it, and nothing was spent today.
+    /// Returns whether it can be forgotten: nobody has it, and nothing was spent today.
     pub(crate) fn is_over(&self) -> bool {
         let today = since_1970().as_secs() / DAY.as_secs();
         Arc::strong_count(&self.0) == 1 && self.0.lock().bytes.period != today
@@ -89,7 +89,8 @@ impl Usage {
         self.account.0.lock().spend(self.limits, amount)
     }
 
-    /// Counts the call of a script. Its session may be older than the last token, whose limits hold.
+    /// Counts the call of a script, by the limits of the last token: the session of the script may
+    /// be older.
     ///
     /// # Errors
     /// The limit that is reached. Nothing is counted then.

@@ -22,8 +22,8 @@ use crate::{
     wire::Raw,
 };
 
-/// Maximum size of all POSTs that are being forwarded while their hosts do not wait, in KiB. Further
-/// ones are lost.
+/// Maximum size of all POSTs that are forwarded while their hosts do not wait, in KiB. Further ones
+/// are lost.
 const MAX_FORWARDING_KIB: usize = 64 * 1024;
 
 /// The state that all request handlers share.
