@@ -264,8 +264,9 @@ async fn calls_to_unchanged_servers_survive_reloads() {
                     continue;
                 }
             }
+            let reloads = host.reloads().len();
             home.write(&config.to_string());
-            tokio::time::sleep(Duration::from_millis(120)).await;
+            eventually("the change is read", || host.reloads().len() > reloads).await;
         }
     }
     let mut failed = Vec::new();
@@ -277,7 +278,6 @@ async fn calls_to_unchanged_servers_survive_reloads() {
     }
     assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), failed[0]);
     assert_eq!((host.started("a").len(), host.started("b").len()), (1, 1));
-    // A slow machine reads several changes at once.
     let reloads = host.reloads().len();
-    assert!(reloads >= 5, "{reloads} reloads");
+    assert!(reloads > 20, "{reloads} reloads");
 }
