@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::{
@@ -110,14 +110,8 @@ fn forward_to_stand_ins(
 
 /// Returns the body of a POST with these messages.
 fn body_of(messages: &[Message]) -> Bytes {
-    if let [message] = messages {
-        return message.to_bytes();
+    match messages {
+        [message] => message.to_bytes(),
+        messages => Message::batch(messages),
     }
-    let mut body = BytesMut::from("[");
-    for (at, message) in messages.iter().enumerate() {
-        body.extend_from_slice(if at == 0 { b"" } else { b"," });
-        body.extend_from_slice(&message.to_bytes());
-    }
-    body.extend_from_slice(b"]");
-    body.freeze()
 }

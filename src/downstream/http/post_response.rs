@@ -123,10 +123,7 @@ fn json(answers: &[Message], expected: &ExpectedAnswer) -> Response {
     };
     let body = match answers {
         [answer] if !expected.is_batch => answer.to_bytes(),
-        answers => {
-            let texts: Vec<Bytes> = answers.iter().map(Message::to_bytes).collect();
-            [b"[", texts.join(b",".as_slice()).as_slice(), b"]"].concat().into()
-        }
+        answers => Message::batch(answers),
     };
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
