@@ -65,6 +65,7 @@ pub async fn run(arguments: &Arguments) -> io::Result<bool> {
     // The task has been aborted, or its panic is reported by the missing faults.
     let _ = faults.await;
     resume_servers(&shared.world);
+    visit_daemon(&shared).await;
     world.write_config(Edit::Original)?;
     leftovers::check(&shared.service, before, &ledger).await;
     daemon::check_end(&world, &ledger).await;
@@ -149,6 +150,18 @@ async fn occupy(
         futures_util::future::join_all(workers).await;
         errands.change_alone().await;
         host.close(random.bool()).await;
+    }
+}
+
+/// Has one more host come and go by the daemon. A daemon that was killed after its last host has left
+/// its files to the next daemon.
+async fn visit_daemon(shared: &Shared) {
+    let Shared { world, service, ledger, .. } = shared;
+    ledger.hosts.fetch_add(1, Ordering::Relaxed);
+    let connection = Connection::Daemon;
+    match Host::connect(world, service, connection, u64::MAX, ledger.clone()).await {
+        Ok(host) => host.close(true).await,
+        Err(why) => ledger.find(Fault::Lost, why),
     }
 }
 
