@@ -153,8 +153,8 @@ async fn occupy(
     }
 }
 
-/// Has one more host come and go by the daemon. A daemon that was killed after its last host has left
-/// its files to the next daemon.
+/// Has one more host come and go by the daemon. A daemon that was killed after its last host has
+/// left its files to the next daemon.
 async fn visit_daemon(shared: &Shared) {
     let Shared { world, service, ledger, .. } = shared;
     ledger.hosts.fetch_add(1, Ordering::Relaxed);
