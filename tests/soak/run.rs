@@ -26,6 +26,8 @@ use crate::{
 const HOSTS_OF_EACH: usize = 2;
 /// Errands of one host at a time.
 const ERRANDS_AT_A_TIME: usize = 3;
+/// The number of the host that comes after all others.
+const LAST_HOST: u64 = u64::MAX;
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What all hosts share.
@@ -153,13 +155,12 @@ async fn occupy(
     }
 }
 
-/// Has one more host come and go by the daemon. A daemon that was killed after its last host has
-/// left its files to the next daemon.
+/// Connects and disconnects one more host by the daemon. A killed daemon leaves its files to the next
+/// one; without a next one they would count as a leak.
 async fn visit_daemon(shared: &Shared) {
     let Shared { world, service, ledger, .. } = shared;
     ledger.hosts.fetch_add(1, Ordering::Relaxed);
-    let connection = Connection::Daemon;
-    match Host::connect(world, service, connection, u64::MAX, ledger.clone()).await {
+    match Host::connect(world, service, Connection::Daemon, LAST_HOST, ledger.clone()).await {
         Ok(host) => host.close(true).await,
         Err(why) => ledger.find(Fault::Lost, why),
     }
