@@ -1,38 +1,16 @@
 //! Reads and edits one level of a JSON object without encoding the rest of it again.
 
-use std::fmt;
-
 use bytes::{BufMut, BytesMut};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
-use super::{Raw, raw_key::RawKey};
+use super::{
+    Raw,
+    json_node::{Child, JsonKind, JsonNode},
+};
 
-/// The members of an object in their order, each value as raw text.
-struct RawMembers<'a>(Vec<(RawKey<'a>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for RawMembers<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = RawMembers<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry()? {
-                    members.push((key, value));
-                }
-                Ok(RawMembers(members))
-            }
-        }
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-fn read_members(object: &Raw) -> RawMembers<'_> {
-    serde_json::from_slice(object.as_bytes()).unwrap_or(RawMembers(Vec::new()))
+/// Returns the members of an object in their order; any other value has none.
+fn members(object: &Raw) -> impl Iterator<Item = Child<'_>> {
+    let node = object.node();
+    (node.kind() == JsonKind::Object).then(|| node.children()).into_iter().flatten()
 }
 
 /// Returns the value of the member `key`; `None` if `object` is not an object or has no such
@@ -42,14 +20,16 @@ pub(crate) fn get(object: &Raw, key: &str) -> Option<Raw> {
     value
 }
 
-/// Returns the values of several members, in one pass over the object.
+/// Returns the values of several members with different keys, in one pass over the object.
 pub(crate) fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
-    let RawMembers(members) = read_members(object);
-    keys.map(|key| {
-        // The last of several equal keys counts, as in the parsers of JavaScript and Python.
-        let (_, value) = members.iter().rev().find(|(name, _)| *name == *key)?;
-        Some(Raw::part_of(object.bytes(), value))
-    })
+    let mut found = [None; N];
+    for member in members(object) {
+        if let Some(position) = keys.iter().position(|key| member.has_key(key)) {
+            // The last of several equal keys counts, as in the parsers of JavaScript and Python.
+            found[position] = Some(member.node);
+        }
+    }
+    found.map(|value| Some(Raw::part_of(object.bytes(), value?.text())))
 }
 
 /// Returns the string member `key`.
@@ -59,17 +39,16 @@ pub(crate) fn get_str(object: &Raw, key: &str) -> Option<String> {
 
 /// Returns every member with its value, in order; empty if `object` is not an object.
 pub(crate) fn entries(object: &Raw) -> Vec<(String, Raw)> {
-    let RawMembers(members) = read_members(object);
-    members
-        .into_iter()
-        .map(|(key, value)| (key.to_text(), Raw::part_of(object.bytes(), value)))
+    members(object)
+        .map(|member| (member.key_text(), Raw::part_of(object.bytes(), member.node.text())))
         .collect()
 }
 
 /// Returns the elements of an array; `None` if `array` is not an array.
 pub(crate) fn elements(array: &Raw) -> Option<Vec<Raw>> {
-    let elements: Vec<&RawValue> = serde_json::from_slice(array.as_bytes()).ok()?;
-    Some(elements.into_iter().map(|element| Raw::part_of(array.bytes(), element)).collect())
+    let node = array.node();
+    let element = |child: Child<'_>| Raw::part_of(array.bytes(), child.node.text());
+    (node.kind() == JsonKind::Array).then(|| node.children().map(element).collect())
 }
 
 /// Replaces the value of the member `key` in place, or adds the member at the end.
@@ -84,15 +63,15 @@ pub(crate) fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
 #[must_use]
 pub(crate) fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let text = object.bytes();
-    let RawMembers(members) = read_members(object);
+    let members: Vec<Child<'_>> = members(object).collect();
     // The replacements as (start, end, new text); additions follow separately.
     let mut replaced: Vec<(usize, usize, &Raw)> = Vec::with_capacity(changes.len());
     let mut added: Vec<(&str, &Raw)> = Vec::new();
     for (key, value) in changes {
-        match members.iter().rev().find(|(name, _)| *name == **key) {
-            Some((_, old)) => {
-                let start = offset(text, old);
-                replaced.push((start, start + old.get().len(), value));
+        match members.iter().rev().find(|member| member.has_key(key)) {
+            Some(member) => {
+                let (start, end) = span(text, member.node);
+                replaced.push((start, end, value));
             }
             None => added.push((key, value)),
         }
@@ -143,25 +122,25 @@ fn reopen(object: &mut BytesMut) {
 #[must_use]
 pub(crate) fn without(object: &Raw, keys: &[&str]) -> Raw {
     let text = object.bytes();
-    let RawMembers(members) = read_members(object);
-    let is_removed = |name: &RawKey<'_>| keys.iter().any(|key| *name == **key);
-    if !members.iter().any(|(name, _)| is_removed(name)) {
+    let members: Vec<Child<'_>> = members(object).collect();
+    let is_removed = |member: &Child<'_>| keys.iter().any(|key| member.has_key(key));
+    if !members.iter().any(is_removed) {
         return object.clone();
     }
     let mut edited = BytesMut::with_capacity(text.len());
     edited.put_u8(b'{');
     let mut end_of_last = 0;
-    for (name, value) in &members {
+    for member in members {
         // A member is removed with the comma and the white space before it, but not with the
         // opening brace.
-        let end = offset(text, value) + value.get().len();
-        let member = text[end_of_last..end].trim_ascii_start();
+        let (_, end) = span(text, member.node);
+        let written = text[end_of_last..end].trim_ascii_start();
         end_of_last = end;
-        if !is_removed(name) {
+        if !is_removed(&member) {
             if edited.len() > 1 {
                 edited.put_u8(b',');
             }
-            edited.put_slice(member[1..].trim_ascii_start());
+            edited.put_slice(written[1..].trim_ascii_start());
         }
     }
     edited.put_u8(b'}');
@@ -175,7 +154,7 @@ const DELETE: char = '\u{7f}';
 /// ASCII characters except delete stay as they are.
 #[must_use]
 pub(crate) fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
-    let text = String::from_utf8_lossy(value.as_bytes());
+    let text = value.text();
     let is_escaped = |c: char| (c == DELETE || !c.is_ascii()) && is_escaped(c);
     if !text.contains(is_escaped) {
         return value.clone();
@@ -195,8 +174,10 @@ pub(crate) fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
-fn offset(text: &[u8], part: &RawValue) -> usize {
-    part.get().as_ptr() as usize - text.as_ptr() as usize
+/// Returns the positions in `text` at which a part of it begins and ends.
+fn span(text: &[u8], part: JsonNode<'_>) -> (usize, usize) {
+    let start = part.text().as_ptr() as usize - text.as_ptr() as usize;
+    (start, start + part.text().len())
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! A JSON value inside a text, and its children, found without building a tree of values: a text of
-//! 30 MB may have millions of them. `edit` reads one level of an object and checks it; this walks a
-//! text that has been checked, to any depth and through arrays, and allocates nothing.
+//! 30 MB may have millions of them. A parser has checked the text before. Walking it allocates
+//! nothing, to any depth; only decoding a string or an escaped key does.
 
 use memchr::memchr2;
+
+use super::raw_key::RawKey;
 
 /// A JSON value. The text around it has been checked by a parser; in any other text the children
 /// are wrong, but nothing panics.
@@ -85,12 +87,21 @@ impl<'a> Child<'a> {
         key.get(1..key.len().saturating_sub(1)).unwrap_or_default()
     }
 
+    /// Returns the key without escapes; empty for an element. U+FFFD stands for a lone surrogate.
+    pub(super) fn key_text(&self) -> String {
+        let key = self.key.and_then(|key| serde_json::from_str::<RawKey<'_>>(key).ok());
+        key.map(|key| key.to_text()).unwrap_or_default()
+    }
+
     pub(crate) fn has_key(&self, key: &str) -> bool {
         let Some(quoted) = self.key else { return false };
-        if quoted.contains('\\') {
-            return serde_json::from_str::<String>(quoted).is_ok_and(|own| own == key);
+        let written = self.written_key();
+        let has_escapes = || written.contains('\\');
+        // Every escape is longer than its character.
+        if written.len() <= key.len() {
+            return written == key && !has_escapes();
         }
-        self.written_key() == key
+        has_escapes() && serde_json::from_str::<String>(quoted).is_ok_and(|own| own == key)
     }
 }
 
@@ -137,8 +148,17 @@ fn end_of_value(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// Number of bytes that are compared one by one. `memchr2` is faster only in longer texts.
+const MAX_BYTEWISE: usize = 16;
+
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
+    let mut first_bytes = bytes.iter().skip(at).take(MAX_BYTEWISE);
+    match first_bytes.position(|byte| matches!(byte, b'"' | b'\\')) {
+        Some(found) if bytes[at + found] == b'"' => return at + found + 1,
+        Some(found) => at += found,
+        None => at = bytes.len().min(at + MAX_BYTEWISE),
+    }
     while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
         at += found;
         if bytes[at] == b'"' {
@@ -195,12 +215,12 @@ mod tests {
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i32>().prop_map(Value::from),
-            "[\\PC\"\\\\{}\\[\\],:\n]{0,8}".prop_map(Value::from),
+            "[\\PC\"\\\\{}\\[\\],:\n]{0,40}".prop_map(Value::from),
         ];
         leaf.prop_recursive(4, 40, 5, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                proptest::collection::vec(("[\\PC\"\\\\]{0,5}", inner), 0..5)
+                proptest::collection::vec(("[\\PC\"\\\\]{0,24}", inner), 0..5)
                     .prop_map(|members| Value::Object(members.into_iter().collect())),
             ]
         })
@@ -225,10 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn strings_of_any_length_end_at_their_own_quote() {
+        for length in 0..40 {
+            for end in ["", "\"", "\\", "\\\"", "\u{1}", "é"] {
+                let string = format!("{}{end}", "x".repeat(length));
+                let text = json!({"a": &string, &string: 1}).to_string();
+                let node = JsonNode::new(&text);
+                assert_eq!(node.member("a").and_then(JsonNode::string).as_ref(), Some(&string));
+                assert_eq!(node.member(&string).map(JsonNode::text), Some("1"));
+            }
+        }
+    }
+
+    #[test]
     fn escaped_key_and_the_last_of_equal_keys_are_found() {
-        let node = JsonNode::new(r#"{"a":1, "\u0061" : [2], "b":{}}"#);
+        let node = JsonNode::new(r#"{"a":1, "\u0061" : [2], "b":{}, "c\b": 3}"#);
         assert_eq!(node.member("a").unwrap().text(), "[2]");
         assert_eq!(node.member("c"), None);
+        assert_eq!(node.member(r"c\b"), None);
+        assert_eq!(node.member("c\u{8}").unwrap().text(), "3");
         assert_eq!(json!("x\"y").to_string(), JsonNode::new(r#" "x\"y" "#).text());
     }
 }

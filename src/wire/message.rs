@@ -201,7 +201,7 @@ fn parse_member(line: &Bytes, member: &RawValue) -> Result<Message, InvalidMessa
 }
 
 fn message_of(line: &Bytes, envelope: &Envelope<'_>) -> Result<Message, InvalidMessage> {
-    let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
+    let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id.get())));
     let is_rpc = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
     let is_reply = envelope.result.is_some() || envelope.error.is_some();
     match (envelope.method, id) {
@@ -230,7 +230,7 @@ fn parse_call(
         return Err(InvalidMessage::MalformedCall { id, reason: "\"method\" is not a string" });
     };
     let params = envelope.params.filter(|params| !is_null(params));
-    let params = params.map(|params| Raw::part_of(line, params));
+    let params = params.map(|params| Raw::part_of(line, params.get()));
     if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'[')))
     {
         return Err(InvalidMessage::MalformedCall {
@@ -257,8 +257,8 @@ fn parse_reply(
     let error = envelope.error.filter(|error| envelope.result.is_none() || !is_null(error));
     let result = envelope.result.filter(|result| error.is_none() || !is_null(result));
     let outcome = match (result, error) {
-        (Some(result), None) => Ok(Raw::part_of(line, result)),
-        (None, Some(error)) if error.get().starts_with('{') => Err(Raw::part_of(line, error)),
+        (Some(result), None) => Ok(Raw::part_of(line, result.get())),
+        (None, Some(error)) if error.get().starts_with('{') => Err(Raw::part_of(line, error.get())),
         (result, error) => {
             let reason = match (result, error) {
                 (Some(_), _) => "both \"result\" and \"error\"",

@@ -6,9 +6,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::raw_key::RawKey;
+use super::{json_node::JsonNode, raw_key::RawKey};
 
-/// One complete JSON value as UTF-8 text, usually a slice of the line that contained it.
+/// One complete JSON value as UTF-8 text, usually a slice of the line that contained it. A parser has
+/// checked it, or dormouse has written it.
 ///
 /// Clones are cheap. Values pass between two peers without being encoded again, so that unknown
 /// members, the order of keys and the spelling of numbers are preserved (docs/design/fidelity.md).
@@ -57,9 +58,12 @@ impl Raw {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// Wraps a part of `line` that the JSON parser has delimited.
-    pub(super) fn part_of(line: &Bytes, part: &RawValue) -> Self {
-        Self(line.slice_ref(part.get().as_bytes()))
+    /// Wraps a part of `line` that is one JSON value.
+    ///
+    /// # Panics
+    /// If `part` is not a part of `line`.
+    pub(super) fn part_of(line: &Bytes, part: &str) -> Self {
+        Self(line.slice_ref(part.as_bytes()))
     }
 
     /// Wraps text that is JSON by construction.
@@ -69,6 +73,15 @@ impl Raw {
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a parser has checked it, or dormouse has written it")
+    }
+
+    /// Returns the value as a node, whose children are found without a parser.
+    pub(crate) fn node(&self) -> JsonNode<'_> {
+        JsonNode::new(self.text())
     }
 
     pub(super) fn bytes(&self) -> &Bytes {
@@ -121,7 +134,7 @@ impl Raw {
 
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
+        f.write_str(self.text())
     }
 }
 

@@ -19,12 +19,6 @@ impl RawKey<'_> {
     }
 }
 
-impl PartialEq<str> for RawKey<'_> {
-    fn eq(&self, other: &str) -> bool {
-        *self.0 == *other.as_bytes()
-    }
-}
-
 impl<'de> Deserialize<'de> for RawKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;

@@ -48,7 +48,7 @@ impl SessionTicket {
         is_primed: bool,
     ) -> Self {
         let params = params.map(|params| edit::without(params, &["_meta"]));
-        let params = params.map(|params| String::from_utf8_lossy(params.as_bytes()).into_owned());
+        let params = params.map(|params| params.text().to_owned());
         let params = params.filter(|params| params.len() <= MAX_PARAMS_BYTES);
         Self {
             mark: mark.to_owned(),

@@ -44,8 +44,7 @@ impl Content {
     /// on unchanged, as every error is, and everything that is no tool's result: a new task, or a
     /// question of the server.
     pub(in crate::proxy) fn above(limit: usize, result: &Raw) -> Option<Self> {
-        let whole = std::str::from_utf8(result.as_bytes()).ok()?;
-        let result = JsonNode::new(whole);
+        let result = result.node();
         if result.member("isError").is_some_and(|flag| flag.text() == "true") {
             return None;
         }
