@@ -12,7 +12,10 @@ use serde_json::json;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::{ServerReport, api_state::ApiState};
-use crate::{proxy, telemetry::CallRecord};
+use crate::{
+    proxy,
+    telemetry::{CallRecord, client_name},
+};
 
 /// Changes within this time are reported as one event.
 const EVENT_DELAY: Duration = Duration::from_millis(100);
@@ -46,7 +49,8 @@ fn ended_calls(happened: broadcast::Receiver<proxy::Event>) -> impl Stream<Item 
         loop {
             match happened.recv().await {
                 Ok(proxy::Event::CallEnded(call)) => {
-                    return Some((event("call", &CallRecord::of(&call)), happened));
+                    let record = CallRecord::of(&call, client_name(&call.origin.client));
+                    return Some((event("call", &record), happened));
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {

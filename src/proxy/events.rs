@@ -2,6 +2,7 @@
 //! misses none.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
@@ -181,16 +182,16 @@ pub(crate) enum CallFault {
 
 impl CallFault {
     /// Returns the value of `error.type` in the semantic conventions of OpenTelemetry.
-    pub(crate) fn kind(self) -> String {
+    pub(crate) fn kind(self) -> Cow<'static, str> {
         match self {
-            Self::Tool => "tool_error".to_owned(),
-            Self::Refused(code) => code.to_string(),
-            Self::NotLoaded => "not_loaded".to_owned(),
-            Self::NotLoggedIn => "not_logged_in".to_owned(),
-            Self::Forbidden => "forbidden".to_owned(),
-            Self::TimedOut => "timeout".to_owned(),
-            Self::Unreachable => "unreachable".to_owned(),
-            Self::Cancelled => "cancelled".to_owned(),
+            Self::Tool => "tool_error".into(),
+            Self::Refused(code) => code.to_string().into(),
+            Self::NotLoaded => "not_loaded".into(),
+            Self::NotLoggedIn => "not_logged_in".into(),
+            Self::Forbidden => "forbidden".into(),
+            Self::TimedOut => "timeout".into(),
+            Self::Unreachable => "unreachable".into(),
+            Self::Cancelled => "cancelled".into(),
         }
     }
 }

@@ -6,18 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::client_name::MAX_NAME_CHARS;
 use crate::{
     base::shortened,
     catalog::estimated_tokens,
     config::Mask,
     identity::Person,
-    protocol::ClientIdentity,
     proxy::{Bodies, CallFault, EndedCall, RunningScript},
     wire::{Raw, edit},
 };
 
-/// Maximum length of a name that others have chosen, in characters.
-const MAX_NAME_CHARS: usize = 200;
 /// Maximum number of groups of a person in a record.
 const MAX_GROUPS: usize = 50;
 /// Maximum length of the text of arguments or of a result, in characters.
@@ -125,13 +123,14 @@ pub(crate) enum CallOutcome {
 }
 
 impl CallRecord {
-    pub(crate) fn of(call: &EndedCall) -> Self {
+    /// `client`: the name of the host.
+    pub(crate) fn of(call: &EndedCall, client: Option<String>) -> Self {
         let (bytes_in, bytes_out) = (call.size.params - call.size.meta, call.size.answer);
         Self {
             at: timestamp(call.time.began),
             pid: std::process::id(),
             host: call.origin.host.0,
-            client: client_name(&call.origin.client),
+            client,
             person: call.origin.person.as_deref().map(PersonRecord::of),
             script: call.origin.script.as_ref().map(ScriptRecord::of),
             server: call.server.clone(),
@@ -152,7 +151,7 @@ impl CallRecord {
                 Some(CallFault::Refused(_)) => CallOutcome::Refused,
                 Some(_) => CallOutcome::Unanswered,
             },
-            error: call.fault.map(CallFault::kind),
+            error: call.fault.map(|fault| fault.kind().into_owned()),
             policy: call.policy.map(|effect| effect.name().to_owned()),
             arguments: None,
             result: None,
@@ -169,9 +168,8 @@ impl CallRecord {
     pub(super) fn with_contents(self, bodies: Bodies) -> Self {
         let mask = Mask::of(&bodies.config);
         let text = |raw: Raw| {
-            let text = String::from_utf8_lossy(raw.as_bytes());
             // Masked as a whole, since a secret can lie across the end of the kept part.
-            shortened(&mask.masked(&text), MAX_TEXT_CHARS)
+            shortened(&mask.masked(raw.text()), MAX_TEXT_CHARS)
         };
         let arguments = bodies.params.and_then(|params| edit::get(&params, "arguments"));
         Self { arguments: arguments.map(text), result: bodies.answer.map(text), ..self }
@@ -188,15 +186,6 @@ impl CallOutcome {
             Self::Unanswered => "unanswered",
         }
     }
-}
-
-/// Returns the name and the version that a host gives itself.
-pub(crate) fn client_name(client: &ClientIdentity) -> Option<String> {
-    let [name, version] = edit::get_each(client.info.as_ref()?, ["name", "version"]);
-    let name = name?.read::<String>().ok()?;
-    let version = version.and_then(|version| version.read::<String>().ok()).unwrap_or_default();
-    let both = format!("{name} {version}");
-    Some(shortened(both.trim_end(), MAX_NAME_CHARS))
 }
 
 /// Returns the time in the form of RFC 3339 with milliseconds.
@@ -237,17 +226,5 @@ mod tests {
         ] {
             assert_eq!(without_secrets(uri), kept);
         }
-    }
-
-    #[test]
-    fn client_is_named_with_its_version() {
-        let named = |info: &str| {
-            let info = Some(Raw::parse(info.to_owned()).unwrap());
-            client_name(&ClientIdentity { info, ..ClientIdentity::ourselves() })
-        };
-        assert_eq!(named(r#"{"name":"a","version":"1"}"#).as_deref(), Some("a 1"));
-        assert_eq!(named(r#"{"name":"a"}"#).as_deref(), Some("a"));
-        assert_eq!(named(r#"{"version":"1"}"#), None);
-        assert_eq!(named(r#"{"name":7}"#), None);
     }
 }

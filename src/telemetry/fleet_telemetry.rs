@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CallLogDirectory, CallRecord, ExportSettings, SavingsReport, TurnRecord,
     call_log::{CallLog, CallLogWriter, LogEntry},
+    client_name::LastClientName,
     metrics::Metrics,
     operation,
     otlp::{Exporter, ExporterTask},
@@ -57,8 +58,8 @@ pub(crate) struct FleetTelemetry {
     savings: Savings,
     counts: ServerCounts,
     pending: Pending,
-    /// Held while the folds take what is pending.
-    folding: Lock<()>,
+    /// Locked while the folds take what is pending, so that ends stay in their order.
+    last_client: Lock<LastClientName>,
     ended: CancellationToken,
     /// The beginnings of the sessions of hosts.
     sessions: Lock<HashMap<HostId, Instant>>,
@@ -86,7 +87,7 @@ impl FleetTelemetry {
             savings: Savings::of(parts.fleet),
             counts: ServerCounts::default(),
             pending: Pending::default(),
-            folding: Lock::default(),
+            last_client: Lock::default(),
             ended: CancellationToken::new(),
             sessions: Lock::default(),
             outputs: Lock::new(Outputs { log, exporter: exporter.map(Arc::new) }),
@@ -149,31 +150,41 @@ impl FleetTelemetry {
 
     /// Has the folds take what is pending.
     fn fold(&self) {
-        let _order = self.folding.lock();
+        let mut last_client = self.last_client.lock();
         for ended in self.pending.take() {
             match ended {
                 Ended::Request { request, result_bytes } => {
-                    self.fold_request(&request, result_bytes);
+                    let client = last_client.of(&request.client);
+                    self.fold_request(&request, client, result_bytes);
                 }
-                Ended::Call { call, bodies } => self.fold_call(&call, bodies),
+                Ended::Call { call, bodies } => {
+                    let client = last_client.of(&call.origin.client);
+                    self.fold_call(&call, client, bodies);
+                }
             }
         }
     }
 
-    fn fold_request(&self, request: &EndedRequest, result_bytes: Option<usize>) {
+    fn fold_request(
+        &self,
+        request: &EndedRequest,
+        client: Option<&str>,
+        result_bytes: Option<usize>,
+    ) {
         self.metrics.request_ended(request);
-        let saved = self.savings.request_ended(request, result_bytes);
+        let name = client.unwrap_or_default();
+        let saved = self.savings.request_ended(request, name, result_bytes);
         if let Some(saved) = saved.filter(|saved| *saved > 0) {
-            let turn = TurnRecord::new(request.time.began, &request.client, saved);
+            let turn = TurnRecord::new(request.time.began, client.map(str::to_owned), saved);
             self.log(LogEntry::Turn(turn));
         }
         self.export(operation::span_of_request(request));
     }
 
-    fn fold_call(&self, call: &EndedCall, bodies: Option<Bodies>) {
+    fn fold_call(&self, call: &EndedCall, client: Option<&str>, bodies: Option<Bodies>) {
         self.metrics.call_ended(call);
         self.counts.called(call);
-        let record = CallRecord::of(call);
+        let record = CallRecord::of(call, client.map(str::to_owned));
         let record = match bodies {
             Some(bodies) => record.with_contents(bodies),
             None => record,

@@ -1,5 +1,7 @@
 //! The names of the semantic conventions of OpenTelemetry for MCP, and of dormouse's own metrics.
 
+use std::borrow::Cow;
+
 use crate::protocol::method;
 
 /// The bounds of the buckets of durations, in seconds (semantic conventions for MCP, metrics).
@@ -65,6 +67,12 @@ pub(super) const SAVED: MetricName = MetricName {
     meaning: "Estimate of the tokens of tool definitions that models did not have to read.",
 };
 
+/// The properties of an operation with their values.
+pub(super) type Attributes = Vec<(Attribute, AttributeValue)>;
+
+/// The value of an attribute. Texts of dormouse are borrowed, so that no request copies them.
+pub(super) type AttributeValue = Cow<'static, str>;
+
 /// A property of a measured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Attribute {
@@ -122,8 +130,9 @@ impl Attribute {
 }
 
 /// Returns a method of MCP as the value of an attribute, which has few values.
-pub(super) fn method_name(method: &str) -> &str {
-    if method::REQUESTS_OF_HOSTS.contains(&method) { method } else { "_OTHER" }
+pub(super) fn method_name(method: &str) -> &'static str {
+    let known = method::REQUESTS_OF_HOSTS.iter().find(|known| **known == method);
+    known.copied().unwrap_or("_OTHER")
 }
 
 #[cfg(test)]

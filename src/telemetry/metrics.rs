@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    metric_names::{Attribute, BUCKETS},
-    operation::{self, Attributes},
+    metric_names::{Attribute, Attributes, BUCKETS},
+    operation,
 };
 use crate::{
     base::Lock,
@@ -67,8 +67,8 @@ impl Metrics {
     pub(super) fn call_ended(&self, call: &EndedCall) {
         let mut metrics = self.0.lock();
         for (direction, bytes) in [("in", call.size.params), ("out", call.size.answer)] {
-            let direction = (Attribute::Direction, direction.to_owned());
-            let server = (Attribute::Server, call.server.clone());
+            let direction = (Attribute::Direction, direction.into());
+            let server = (Attribute::Server, call.server.clone().into());
             *metrics.bytes.of(vec![direction, server]) += bytes as u64;
         }
         if let Some(sent) = &call.sent {
@@ -77,17 +77,17 @@ impl Metrics {
     }
 
     pub(super) fn server_woke(&self, server: &str, took: Duration) {
-        let attributes = vec![(Attribute::Server, server.to_owned())];
+        let attributes = vec![(Attribute::Server, server.to_owned().into())];
         self.0.lock().wakes.of(attributes).add(took);
     }
 
     pub(super) fn store_used(&self, took: Duration, is_answered: bool) {
-        let failure = (!is_answered).then(|| (Attribute::ErrorType, "unreachable".to_owned()));
+        let failure = (!is_answered).then(|| (Attribute::ErrorType, "unreachable".into()));
         self.0.lock().store.of(failure.into_iter().collect()).add(took);
     }
 
     pub(super) fn result_cut(&self, server: &str, withheld: usize) {
-        let attributes = vec![(Attribute::Server, server.to_owned())];
+        let attributes = vec![(Attribute::Server, server.to_owned().into())];
         *self.0.lock().withheld.of(attributes) += withheld as u64;
     }
 
@@ -98,7 +98,7 @@ impl Metrics {
     pub(super) fn host_detached(&self, version: Option<&str>, lasted: Duration) {
         let mut metrics = self.0.lock();
         metrics.hosts = metrics.hosts.saturating_sub(1);
-        let version = version.map(|version| (Attribute::Protocol, version.to_owned()));
+        let version = version.map(|version| (Attribute::Protocol, version.to_owned().into()));
         metrics.sessions.of(version.into_iter().collect()).add(lasted);
     }
 }
@@ -109,7 +109,7 @@ impl<T: Default> Series<T> {
         attributes.sort();
         if self.0.len() >= MAX_SERIES && !self.0.contains_key(&attributes) {
             for (_, value) in &mut attributes {
-                OTHER.clone_into(value);
+                *value = OTHER.into();
             }
         }
         self.0.entry(attributes).or_default()
@@ -148,10 +148,10 @@ mod tests {
     fn names_without_end_become_one_series() {
         let mut series = Series::<u64>::default();
         for number in 0..MAX_SERIES * 2 {
-            *series.of(vec![(Attribute::Tool, number.to_string())]) += 1;
+            *series.of(vec![(Attribute::Tool, number.to_string().into())]) += 1;
         }
         assert_eq!(series.0.len(), MAX_SERIES + 1);
-        let other = vec![(Attribute::Tool, OTHER.to_owned())];
+        let other = vec![(Attribute::Tool, OTHER.into())];
         assert_eq!(series.0[&other], MAX_SERIES as u64);
     }
 }

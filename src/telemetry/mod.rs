@@ -3,6 +3,7 @@
 
 mod call_log;
 mod call_record;
+mod client_name;
 mod fleet_telemetry;
 mod metric_names;
 mod metrics;
@@ -16,7 +17,8 @@ mod span_record;
 mod turn_record;
 
 pub(crate) use call_log::{CallLogDirectory, FollowedLog, LogEntry};
-pub(crate) use call_record::{CallOutcome, CallRecord, client_name};
+pub(crate) use call_record::{CallOutcome, CallRecord};
+pub(crate) use client_name::client_name;
 pub(crate) use fleet_telemetry::{FleetTelemetry, TelemetryOptions};
 pub(crate) use otlp::ExportSettings;
 pub(crate) use prometheus::CONTENT_TYPE as METRICS_CONTENT_TYPE;

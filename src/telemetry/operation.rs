@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     call_record::without_secrets,
-    metric_names::{Attribute, method_name},
+    metric_names::{Attribute, AttributeValue, Attributes, method_name},
     span_record::{SpanKind, SpanRecord},
 };
 use crate::{
@@ -15,10 +15,8 @@ use crate::{
 /// Codes of JSON-RPC that are a mistake of the host, and no error of the server that answers
 /// (semantic conventions for MCP, attributes of the server's status).
 const CLIENT_ERROR_CODES: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
-/// Maximum length of a name in an attribute, in characters.
-const MAX_NAME_CHARS: usize = 128;
-
-pub(super) type Attributes = Vec<(Attribute, String)>;
+/// Maximum length of the value of an attribute from outside, in characters.
+const MAX_ATTRIBUTE_CHARS: usize = 128;
 
 /// Returns the attributes of a host's request.
 pub(super) fn of_request(request: &EndedRequest) -> Attributes {
@@ -37,9 +35,9 @@ pub(super) fn of_request(request: &EndedRequest) -> Attributes {
 /// Returns the attributes of a request to a server.
 pub(super) fn of_call(call: &EndedCall, sent: &SentCall) -> Attributes {
     let mut attributes = common(&call.method, call.subject.as_deref(), &sent.protocol);
-    attributes.push((Attribute::Server, call.server.clone()));
+    attributes.push((Attribute::Server, call.server.clone().into()));
     let transport = if sent.is_remote { "tcp" } else { "pipe" };
-    attributes.push((Attribute::Transport, transport.to_owned()));
+    attributes.push((Attribute::Transport, transport.into()));
     attributes.extend(of_fault(call.fault, call.fault));
     attributes
 }
@@ -58,7 +56,7 @@ pub(super) fn span_of_call(call: &EndedCall) -> Option<SpanRecord> {
     let sent = call.sent.as_ref()?;
     let span = sent.span.clone()?;
     let mut attributes = of_call(call, sent);
-    attributes.push((Attribute::RequestId, sent.id.to_string()));
+    attributes.push((Attribute::RequestId, sent.id.to_string().into()));
     attributes.extend(resource_of(&call.method, call.subject.as_deref()));
     Some(span_with(span, SpanKind::Client, sent.time, attributes))
 }
@@ -76,9 +74,9 @@ fn span_with(
 fn common(method: &str, subject: Option<&str>, protocol: &str) -> Attributes {
     let name = method_name(method);
     let mut attributes =
-        vec![(Attribute::Method, name.to_owned()), (Attribute::Protocol, bounded(protocol))];
+        vec![(Attribute::Method, name.into()), (Attribute::Protocol, bounded(protocol))];
     if name == method::TOOLS_CALL {
-        attributes.push((Attribute::Operation, "execute_tool".to_owned()));
+        attributes.push((Attribute::Operation, "execute_tool".into()));
     }
     let kind = match name {
         method::TOOLS_CALL => Some(Attribute::Tool),
@@ -91,7 +89,7 @@ fn common(method: &str, subject: Option<&str>, protocol: &str) -> Attributes {
 }
 
 /// Returns the URI that a request names, for spans only: there is no end of URIs.
-fn resource_of(method: &str, subject: Option<&str>) -> Option<(Attribute, String)> {
+fn resource_of(method: &str, subject: Option<&str>) -> Option<(Attribute, AttributeValue)> {
     let is_of_resource = matches!(
         method,
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE
@@ -103,7 +101,7 @@ fn resource_of(method: &str, subject: Option<&str>) -> Option<(Attribute, String
 fn of_fault(fault: Option<CallFault>, error: Option<CallFault>) -> Attributes {
     let mut attributes = Vec::new();
     if let Some(CallFault::Refused(code)) = fault {
-        attributes.push((Attribute::StatusCode, code.to_string()));
+        attributes.push((Attribute::StatusCode, code.to_string().into()));
     }
     attributes.extend(error.map(|error| (Attribute::ErrorType, error.kind())));
     attributes
@@ -113,7 +111,7 @@ fn of_fault(fault: Option<CallFault>, error: Option<CallFault>) -> Attributes {
 fn span_name(attributes: &Attributes) -> String {
     let value = |wanted: &[Attribute]| {
         let mut found = attributes.iter().filter(|(name, _)| wanted.contains(name));
-        found.next().map(|(_, value)| value.as_str())
+        found.next().map(|(_, value)| value.as_ref())
     };
     let method = value(&[Attribute::Method]).unwrap_or_default();
     match value(&[Attribute::Tool, Attribute::Prompt]) {
@@ -123,6 +121,7 @@ fn span_name(attributes: &Attributes) -> String {
 }
 
 /// Returns a text of a host or a server as the value of an attribute.
-fn bounded(text: &str) -> String {
-    text.chars().take(MAX_NAME_CHARS).collect()
+fn bounded(text: &str) -> AttributeValue {
+    let end = text.char_indices().nth(MAX_ATTRIBUTE_CHARS).map_or(text.len(), |(end, _)| end);
+    text[..end].to_owned().into()
 }

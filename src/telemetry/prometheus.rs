@@ -2,11 +2,10 @@
 
 use super::{
     metric_names::{
-        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SERVERS, SESSIONS,
-        STORE, TURNS, WAKES, WITHHELD,
+        Attribute, AttributeValue, Attributes, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS,
+        SAVED, SERVERS, SESSIONS, STORE, TURNS, WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
-    operation::Attributes,
 };
 
 /// The type of the text, for the `Content-Type` header.
@@ -38,7 +37,7 @@ pub(super) fn text_of(metrics: &MetricSet, gauges: &Gauges) -> String {
     line(&mut text, &name, "", &metrics.hosts.to_string());
     let name = begin(&mut text, &SERVERS, "", "gauge");
     for (state, count) in &gauges.servers {
-        let attributes = vec![(Attribute::ServerState, (*state).to_owned())];
+        let attributes = vec![(Attribute::ServerState, (*state).into())];
         line(&mut text, &name, &labels(&attributes), &count.to_string());
     }
     let name = begin(&mut text, &TURNS, "_total", "counter");
@@ -78,7 +77,7 @@ fn line(text: &mut String, name: &str, labels: &str, value: &str) {
 }
 
 fn labels(attributes: &Attributes) -> String {
-    let label = |(attribute, value): &(Attribute, String)| {
+    let label = |(attribute, value): &(Attribute, AttributeValue)| {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         format!("{}=\"{value}\"", attribute.name().replace('.', "_"))
     };

@@ -10,12 +10,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call_record::client_name;
 use crate::{
     base::{Lock, run_blocking},
     catalog::{ServerCatalog, estimated_tokens},
     config::ServerConfig,
-    protocol::{ClientIdentity, method},
+    protocol::method,
     proxy::{EndedRequest, Fleet},
 };
 
@@ -106,20 +105,23 @@ impl Savings {
         }
     }
 
-    /// Notes what a host was answered. `result_bytes`: the size of its result. Returns the bytes
-    /// that were not sent if a turn began with the request.
+    /// Notes what a host was answered. `client`: its name; `result_bytes`: the size of its result.
+    /// Returns the bytes that were not sent if a turn began with the request.
     pub(super) fn request_ended(
         &self,
         request: &EndedRequest,
+        client: &str,
         result_bytes: Option<usize>,
     ) -> Option<u64> {
-        self.note(request, result_bytes, || self.definitions().iter().map(|(_, bytes)| bytes).sum())
+        let known_bytes = || self.definitions().iter().map(|(_, bytes)| bytes).sum();
+        self.note(request, client, result_bytes, known_bytes)
     }
 
     /// `known_bytes` returns the size of the definitions of all tools that are known now.
     fn note(
         &self,
         request: &EndedRequest,
+        client: &str,
         result_bytes: Option<usize>,
         known_bytes: impl FnOnce() -> u64,
     ) -> Option<u64> {
@@ -127,13 +129,12 @@ impl Savings {
         if !is_list && request.method != method::TOOLS_CALL {
             return None;
         }
-        let name = name_of(&request.client);
         let mut turns = self.turns.lock();
         let turns = &mut *turns;
-        if turns.hosts.len() >= MAX_HOSTS && !turns.hosts.contains_key(&name) {
+        if turns.hosts.len() >= MAX_HOSTS && !turns.hosts.contains_key(client) {
             return None;
         }
-        let host = turns.hosts.entry(name).or_default();
+        let host = turns.hosts.entry(client.to_owned()).or_default();
         if is_list {
             host.listed_bytes = result_bytes.map_or(host.listed_bytes, |bytes| bytes as u64);
             return None;
@@ -234,16 +235,12 @@ fn tokens(bytes: u64) -> u64 {
     estimated_tokens(usize::try_from(bytes).unwrap_or(usize::MAX)) as u64
 }
 
-fn name_of(client: &ClientIdentity) -> String {
-    client_name(client).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::proxy::TimeSpan;
+    use crate::{protocol::ClientIdentity, proxy::TimeSpan};
 
     fn request(method: &str, began: u64, took: u64) -> EndedRequest {
         EndedRequest {
@@ -263,7 +260,7 @@ mod tests {
     #[test]
     fn calls_that_follow_each_other_at_once_are_one_turn() {
         let savings = Savings::of(Weak::new());
-        let ended = |request, bytes| savings.note(&request, Some(bytes), || 1000);
+        let ended = |request, bytes| savings.note(&request, "host", Some(bytes), || 1000);
         assert_eq!(ended(request("tools/list", 0, 1), 100), None);
         // The calls end in this order.
         assert_eq!(ended(request("tools/call", 11, 1), 5), Some(900));

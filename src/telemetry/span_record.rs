@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::metric_names::Attribute;
+use super::metric_names::Attributes;
 use crate::proxy::{Span, TimeSpan};
 
 /// A span that has ended.
@@ -12,7 +12,7 @@ pub(super) struct SpanRecord {
     pub(super) name: String,
     pub(super) kind: SpanKind,
     pub(super) time: TimeSpan,
-    pub(super) attributes: Vec<(Attribute, String)>,
+    pub(super) attributes: Attributes,
     pub(super) is_error: bool,
 }
 

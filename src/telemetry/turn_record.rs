@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::call_record::{client_name, timestamp};
-use crate::{catalog::estimated_tokens, protocol::ClientIdentity};
+use super::call_record::timestamp;
+use crate::catalog::estimated_tokens;
 
 /// A step of a model in which it called tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,12 +22,13 @@ pub(crate) struct TurnRecord {
 }
 
 impl TurnRecord {
-    pub(super) fn new(began: SystemTime, client: &ClientIdentity, saved_bytes: u64) -> Self {
+    /// `client`: the name of the host.
+    pub(super) fn new(began: SystemTime, client: Option<String>, saved_bytes: u64) -> Self {
         let saved_bytes = usize::try_from(saved_bytes).unwrap_or(usize::MAX);
         Self {
             at: timestamp(began),
             pid: std::process::id(),
-            client: client_name(client),
+            client,
             saved_tokens: estimated_tokens(saved_bytes) as u64,
         }
     }

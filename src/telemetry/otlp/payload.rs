@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::telemetry::{
     metric_names::{
-        Attribute, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, STORE,
+        Attributes, BUCKETS, BYTES, CALLS, HOSTS, MetricName, REQUESTS, SAVED, SESSIONS, STORE,
         TURNS, WAKES, WITHHELD,
     },
     metrics::{Histogram, MetricSet, Series},
@@ -102,8 +102,8 @@ pub(super) fn attributes<'a>(all: impl IntoIterator<Item = (&'a str, &'a str)>) 
     all.into_iter().map(attribute).collect()
 }
 
-fn own_attributes(all: &[(Attribute, String)]) -> Value {
-    attributes(all.iter().map(|(attribute, value)| (attribute.name(), value.as_str())))
+fn own_attributes(all: &Attributes) -> Value {
+    attributes(all.iter().map(|(attribute, value)| (attribute.name(), value.as_ref())))
 }
 
 fn introduced(metric: &MetricName, kind: &str, data: &Value) -> Value {
