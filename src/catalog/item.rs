@@ -1,7 +1,7 @@
 //! Thin typed views of the items that a server lists; each keeps its definition as raw text.
 
 use crate::{
-    protocol::ToolAnnotations,
+    protocol::{ToolAnnotations, task},
     wire::{Raw, edit},
 };
 
@@ -10,6 +10,8 @@ pub struct Tool {
     pub name: String,
     pub description: String,
     pub annotations: ToolAnnotations,
+    /// `true` if the server accepts calls of the tool only as tasks.
+    pub requires_task: bool,
     pub raw: Raw,
 }
 
@@ -84,6 +86,7 @@ impl Item for Tool {
             name: name(raw, "name")?,
             description: edit::get_str(raw, "description").unwrap_or_default(),
             annotations: ToolAnnotations::of(raw),
+            requires_task: task::is_required(raw),
             raw: raw.detached(),
         })
     }

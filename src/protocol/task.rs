@@ -17,6 +17,14 @@ pub(crate) struct CreatedTask {
     pub ttl: Option<Duration>,
 }
 
+/// Returns whether the definition of a tool demands that calls are made as tasks (2025-11-25,
+/// basic/utilities/tasks, Tool-Level Negotiation).
+pub(crate) fn is_required(tool: &Raw) -> bool {
+    let execution = edit::get(tool, "execution");
+    let support = execution.and_then(|execution| edit::get_str(&execution, "taskSupport"));
+    support.is_some_and(|support| support == "required")
+}
+
 /// Returns the task that a result announces in place of the requested result.
 pub(crate) fn created(era: Era, result: &Raw) -> Option<CreatedTask> {
     let (task, ttl) = match era {
@@ -73,6 +81,19 @@ mod tests {
 
     fn raw(text: &str) -> Raw {
         Raw::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn only_a_tool_that_says_so_requires_tasks() {
+        for (tool, is_meant) in [
+            (r#"{"execution": {"taskSupport": "required"}}"#, true),
+            (r#"{"execution": {"taskSupport": "optional"}}"#, false),
+            (r#"{"execution": {"taskSupport": true}}"#, false),
+            (r#"{"execution": null}"#, false),
+            (r#"{"taskSupport": "required"}"#, false),
+        ] {
+            assert_eq!(is_required(&raw(tool)), is_meant, "{tool}");
+        }
     }
 
     #[test]

@@ -127,19 +127,22 @@ pub(super) fn owner(caller: &Caller) -> Owner {
 /// not requested a task.
 pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let snapshot = fleet.board.snapshot();
-    let name = edit::get_str(params, "name").unwrap_or_default();
-    let (catalog, tool) = snapshot.offers_of(server).find_map(|(_, offer)| {
-        let catalog = &offer.exposed()?.catalog;
+    let catalogs =
+        || snapshot.offers_of(server).filter_map(|(_, offer)| Some(&*offer.exposed()?.catalog));
+    // Few servers have such a tool; for others the parameters need not be read.
+    if !catalogs().any(|catalog| catalog.tools.iter().any(|tool| tool.requires_task)) {
+        return None;
+    }
+    let [name, task] = edit::get_each(params, ["name", "task"]);
+    let name: String = name?.read().ok()?;
+    let (catalog, tool) = catalogs().find_map(|catalog| {
         Some((catalog, catalog.tools.iter().find(|tool| tool.name == name)?))
     })?;
-    let support = edit::get(&tool.raw, "execution");
-    let is_required = support
-        .and_then(|execution| edit::get_str(&execution, "taskSupport"))
-        .is_some_and(|support| support == "required");
-    let can_be_task = catalog.greeting.era == Era::Legacy
+    let can_be_task = tool.requires_task
+        && catalog.greeting.era == Era::Legacy
         && catalog.greeting.offers("tasks")
-        && edit::get(params, "task").is_none();
-    (is_required && can_be_task).then(|| edit::set(params, "task", &Raw::empty_object()))
+        && task.is_none();
+    can_be_task.then(|| edit::set(params, "task", &Raw::empty_object()))
 }
 
 /// Cancels a task when the caller that waits for it is gone.

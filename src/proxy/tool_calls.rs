@@ -133,8 +133,9 @@ fn call_of<'a>(
     server: ServerId,
     sent: &Raw,
 ) -> Call<'a> {
-    let is_blind = caller.client.era == Era::Modern || calls_another(params);
-    let task = is_blind.then(|| known_tasks::as_required_task(fleet, server, sent)).flatten();
+    let is_blind = || caller.client.era == Era::Modern || calls_another(params);
+    // Few tools require a task.
+    let task = known_tasks::as_required_task(fleet, server, sent).filter(|_| is_blind());
     let is_task = task.is_some();
     let checked = calls::must_check_pins(fleet, server);
     let checked = checked.then_some(EvaluatedRequest { params, action });

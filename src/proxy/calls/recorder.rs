@@ -53,6 +53,7 @@ impl Recorder {
             return Self(None);
         }
         let config = fleet.servers.config(call.server);
+        let params = call.params.as_ref();
         let open = OpenCall {
             began: Instant::now(),
             sent: None,
@@ -67,12 +68,12 @@ impl Recorder {
                 },
                 server: config.name.clone(),
                 method: call.method.to_owned(),
-                subject: call.params.as_ref().and_then(subject_of),
+                subject: params.and_then(subject_of),
                 time: TimeSpan { began: SystemTime::now(), took: std::time::Duration::ZERO },
                 sent: None,
                 size: CallSize {
-                    params: call.params.as_ref().map_or(0, Raw::len),
-                    meta: call.params.as_ref().map_or(0, size_of_meta),
+                    params: params.map_or(0, Raw::len),
+                    meta: params.map_or(0, size_of_meta),
                     answer: 0,
                 },
                 fault: None,
@@ -163,7 +164,8 @@ fn size_of_meta(params: &Raw) -> usize {
 
 /// Returns the tool, prompt or URI that the parameters of a request name.
 pub(in crate::proxy) fn subject_of(params: &Raw) -> Option<String> {
-    let subject = edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri"))?;
+    let named = edit::get_each(params, ["name", "uri"]);
+    let subject: String = named.into_iter().flatten().find_map(|named| named.read().ok())?;
     Some(shortened(&subject, MAX_SUBJECT_CHARS))
 }
 
