@@ -42,7 +42,7 @@ pub(super) fn parse(
 ) -> Result<Arguments, clap::Error> {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(arguments)?;
-    check(&matches)?;
+    check(&mut command, &matches)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
     let has_profile = has_meaning(matches.subcommand_name().unwrap_or("serve"), "profile");
     if parsed.options.profile.is_none() && has_profile {
@@ -88,14 +88,13 @@ fn shared(command: &Command) -> impl Iterator<Item = &Arg> {
 ///
 /// # Errors
 /// If there is such a flag.
-fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
+fn check(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, typed)) = matches.subcommand() else { return Ok(()) };
-    let mut command = command();
     let is_refused = |option: &&Arg| {
         let id = option.get_id().as_str();
         typed.value_source(id) == Some(ValueSource::CommandLine) && !has_meaning(name, id)
     };
-    let refused = shared(&command).find(is_refused).and_then(Arg::get_long);
+    let refused = shared(command).find(is_refused).and_then(Arg::get_long);
     let Some(option) = refused else { return Ok(()) };
     let message = format!("--{option} does not apply to `dormouse {name}`");
     Err(command.error(ErrorKind::UnknownArgument, message))
@@ -157,8 +156,9 @@ mod tests {
             ("dormouse connect cursor --http :80 --hybrid", false),
             ("dormouse check --config x --profile p", false),
         ] {
-            let matches = command().try_get_matches_from(typed.split(' ')).unwrap();
-            assert_eq!(check(&matches).is_err(), is_refused, "{typed}");
+            let mut command = command();
+            let matches = command.try_get_matches_from_mut(typed.split(' ')).unwrap();
+            assert_eq!(check(&mut command, &matches).is_err(), is_refused, "{typed}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
+use axum::Router;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -109,11 +110,6 @@ async fn serve(
     let page = page.map(|it| ui::router_over_http(&it.options, &it.file, tokens));
     let served = ServedFleet::start(parsed, source, kept, &services, &stop);
     let fleet = served.fleet().clone();
-    let api = control::router(served.control().clone());
-    let api = match page {
-        Some(page) => api.merge(page),
-        None => api,
-    };
     let (replicas, telling) = match (shared, &listener) {
         (Some(shared), Some(listener)) => {
             let address = listener.address()?;
@@ -123,7 +119,9 @@ async fn serve(
         _ => (None, None),
     };
     let mark = fleet.operator().mark().to_owned();
+    let api_state = served.control().clone();
     let routes = |access: HttpAccess| {
+        let api = page.into_iter().fold(control::router(api_state), Router::merge);
         let person_logins = open_person_logins(&access, auth, &mark, replicas.as_deref());
         HttpRoutes { access, api, serves_at_root, replicas, person_logins, certificate }
     };

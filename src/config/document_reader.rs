@@ -83,7 +83,10 @@ impl<'a, 'text> DocumentReader<'a, 'text> {
     /// they may have, and reads them. `written` is the root before variables were expanded.
     pub(super) fn group<G: KeyGroup>(&mut self, written: &Value, object: &mut Value) -> G {
         let mut value = G::take(object);
-        for (key, _) in classes::<G>().into_iter().filter(|(_, class)| class.is_expanded) {
+        // The classes are a part of the schema, which takes time to make.
+        let is_empty = value.as_object().is_none_or(Map::is_empty);
+        let classes = if is_empty { Vec::new() } else { classes::<G>() };
+        for (key, _) in classes.into_iter().filter(|(_, class)| class.is_expanded) {
             if let Some(value) = value.get_mut(&key) {
                 self.expand_setting(&key, value);
             }

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::{json_node::JsonNode, raw_key::RawKey};
 
-/// One complete JSON value as UTF-8 text, usually a slice of the line that contained it. A parser has
-/// checked it, or dormouse has written it.
+/// One complete JSON value as UTF-8 text, usually a slice of the line that contained it. A parser
+/// has checked it, or dormouse has written it.
 ///
 /// Clones are cheap. Values pass between two peers without being encoded again, so that unknown
 /// members, the order of keys and the spelling of numbers are preserved (docs/design/fidelity.md).

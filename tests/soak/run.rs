@@ -155,8 +155,8 @@ async fn occupy(
     }
 }
 
-/// Connects and disconnects one more host by the daemon. A killed daemon leaves its files to the next
-/// one; without a next one they would count as a leak.
+/// Connects and disconnects one more host by the daemon. A killed daemon leaves its files to the
+/// next one; without a next one they would count as a leak.
 async fn visit_daemon(shared: &Shared) {
     let Shared { world, service, ledger, .. } = shared;
     ledger.hosts.fetch_add(1, Ordering::Relaxed);
