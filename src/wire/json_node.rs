@@ -153,20 +153,21 @@ const MAX_BYTEWISE: usize = 16;
 
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    let mut first_bytes = bytes.iter().skip(at).take(MAX_BYTEWISE);
-    match first_bytes.position(|byte| matches!(byte, b'"' | b'\\')) {
-        Some(found) if bytes[at + found] == b'"' => return at + found + 1,
-        Some(found) => at += found,
-        None => at = bytes.len().min(at + MAX_BYTEWISE),
-    }
-    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
+    loop {
+        at += quote_or_backslash(bytes.get(at..).unwrap_or_default());
+        match bytes.get(at) {
+            Some(b'"') => return at + 1,
+            Some(_) => at += 2,
+            None => return bytes.len(),
         }
-        at += 2;
     }
-    bytes.len()
+}
+
+/// Returns the position of the first quote or backslash, or the length of the text.
+fn quote_or_backslash(text: &[u8]) -> usize {
+    let is_found = |byte: &u8| matches!(byte, b'"' | b'\\');
+    let found = text[..text.len().min(MAX_BYTEWISE)].iter().position(is_found);
+    found.or_else(|| memchr2(b'"', b'\\', text)).unwrap_or(text.len())
 }
 
 fn end_of_container(bytes: &[u8], start: usize) -> usize {
