@@ -134,7 +134,7 @@ fn call_of<'a>(
     sent: &Raw,
 ) -> Call<'a> {
     let is_blind = || caller.client.era == Era::Modern || calls_another(params);
-    // Few tools require a task.
+    // Asked last, since few tools require a task.
     let task = known_tasks::as_required_task(fleet, server, sent).filter(|_| is_blind());
     let is_task = task.is_some();
     let checked = calls::must_check_pins(fleet, server);
